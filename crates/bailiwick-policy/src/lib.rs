@@ -2,3 +2,7 @@
 //!
 //! Pure: no files, sockets, clocks, environment or threads. Text comes in, values and findings go out.
 #![forbid(unsafe_code)]
+
+pub mod finding;
+pub mod lattice;
+pub mod path;
