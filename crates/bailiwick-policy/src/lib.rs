@@ -3,6 +3,9 @@
 //! Pure: no files, sockets, clocks, environment or threads. Text comes in, values and findings go out.
 #![forbid(unsafe_code)]
 
+pub mod authority;
+pub mod capability;
 pub mod finding;
 pub mod lattice;
+pub mod net;
 pub mod path;

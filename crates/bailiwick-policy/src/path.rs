@@ -16,10 +16,9 @@ mod set;
 mod tests;
 
 pub use glob::{Class, Glob, Token};
-pub use scope::PathScope;
+pub use scope::{PathClauses, PathScope};
 pub use set::PathSet;
 
-pub(crate) use contain::{Budget, Query};
 pub(crate) use parse::{parse_absolute, parse_pattern};
 
 use std::fmt;

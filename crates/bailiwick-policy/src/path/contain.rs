@@ -16,10 +16,10 @@ use crate::lattice::Containment;
 
 /// What one question may cost, in automaton positions visited. Fixed, so that answers never depend on the host.
 #[derive(Debug)]
-pub(crate) struct Budget(usize);
+pub(super) struct Budget(usize);
 
 impl Budget {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self(2_000_000)
     }
 
@@ -34,15 +34,15 @@ impl Budget {
 }
 
 /// Is there a path in `driver`, in every clause of `within`, and in none of `outside`?
-pub(crate) struct Query {
-    pub(crate) driver: GlobPattern,
-    pub(crate) within: Vec<Vec<GlobPattern>>,
-    pub(crate) outside: Vec<GlobPattern>,
+pub(super) struct Query {
+    pub(super) driver: GlobPattern,
+    pub(super) within: Vec<Vec<GlobPattern>>,
+    pub(super) outside: Vec<GlobPattern>,
 }
 
 impl Query {
     /// `Contained` if there is no such path, `Exceeds` with one if there is.
-    pub(crate) fn solve(self, budget: &mut Budget) -> Containment<AbsPath> {
+    pub(super) fn solve(self, budget: &mut Budget) -> Containment<AbsPath> {
         Search::new(&self).run(&self.driver.prefix, budget)
     }
 }

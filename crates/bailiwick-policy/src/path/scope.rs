@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::set::{GlobPattern, tree_glob};
-use super::{AbsPath, Budget, PathPattern, PathSet, Query};
+use super::contain::{Budget, Query};
+use super::{AbsPath, PathPattern, PathSet};
 use crate::lattice::Containment;
 
 /// A set of paths.

@@ -1,0 +1,196 @@
+//! Authority: the one thing that every dialect denotes. A meet-semilattice with top and bottom.
+//!
+//! Values only shrink: there is a meet and no join, no setter, and no `Default`. Containment is exact; where it
+//! is not decided within a fixed budget it is not contained.
+
+mod axis;
+mod build;
+mod explain;
+mod request;
+#[cfg(test)]
+mod tests;
+mod within;
+
+pub use axis::Axis;
+pub use explain::Explanation;
+pub use request::{Request, Spawn};
+pub use within::Excess;
+
+pub(crate) use build::Parts;
+
+use crate::capability::{ClockActions, Endpoint, Program};
+use crate::lattice::{CountBound, FlagMap, Flags};
+use crate::net::NetScope;
+use crate::path::PathScope;
+
+/// What may be touched, how often, and in which generations.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    read: PathScope,
+    write: PathScope,
+    create: PathScope,
+    delete: PathScope,
+    net: NetScope,
+    exec: FlagMap<Program>,
+    env: FlagMap<Box<str>>,
+    ipc: FlagMap<Endpoint>,
+    clock: Flags,
+    calls: CountBound,
+    generations: FlagMap<u64>,
+}
+
+/// What a program may be started as.
+pub(crate) mod exec_flags {
+    use crate::lattice::Flags;
+    pub(crate) const SPAWN: Flags = Flags::bits(1);
+    pub(crate) const NESTED: Flags = Flags::bits(2);
+    pub(crate) const FROM_WRITABLE: Flags = Flags::bits(4);
+    pub(crate) const ALL: Flags = Flags::bits(7);
+}
+
+/// What may be done with a variable. Injecting one that loads code is a permission of its own.
+pub(crate) mod env_flags {
+    use crate::lattice::Flags;
+    pub(crate) const READ: Flags = Flags::bits(1);
+    pub(crate) const INJECT: Flags = Flags::bits(2);
+    pub(crate) const INJECT_LOADER: Flags = Flags::bits(4);
+    pub(crate) const ALL: Flags = Flags::bits(7);
+}
+
+/// The permission of axes that have just one.
+pub(crate) const ALLOWED: Flags = Flags::bits(1);
+
+/// The clock's permissions as flags.
+pub(crate) fn clock_flags(actions: ClockActions) -> Flags {
+    let system = if actions.contains(ClockActions::SYSTEM) { 1 } else { 0 };
+    let tzdata = if actions.contains(ClockActions::TZDATA) { 2 } else { 0 };
+    Flags::bits(system | tzdata)
+}
+
+impl Authority {
+    /// Everything. Only for the outermost boundary: meet it with what is needed.
+    #[must_use]
+    pub fn top() -> Self {
+        Self {
+            read: PathScope::Any,
+            write: PathScope::Any,
+            create: PathScope::Any,
+            delete: PathScope::Any,
+            net: NetScope::Any,
+            exec: FlagMap::uniform(exec_flags::ALL),
+            env: FlagMap::uniform(env_flags::ALL),
+            ipc: FlagMap::uniform(ALLOWED),
+            clock: Flags::bits(3),
+            calls: CountBound::Unlimited,
+            generations: FlagMap::uniform(ALLOWED),
+        }
+    }
+
+    /// Nothing, not even one call.
+    #[must_use]
+    pub fn bottom() -> Self {
+        Self {
+            read: PathScope::None,
+            write: PathScope::None,
+            create: PathScope::None,
+            delete: PathScope::None,
+            net: NetScope::None,
+            exec: FlagMap::uniform(Flags::NONE),
+            env: FlagMap::uniform(Flags::NONE),
+            ipc: FlagMap::uniform(Flags::NONE),
+            clock: Flags::NONE,
+            calls: CountBound::AtMost(0),
+            generations: FlagMap::uniform(Flags::NONE),
+        }
+    }
+
+    /// What both allow, exactly.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self {
+            read: self.read.meet(&other.read),
+            write: self.write.meet(&other.write),
+            create: self.create.meet(&other.create),
+            delete: self.delete.meet(&other.delete),
+            net: self.net.meet(&other.net),
+            exec: self.exec.meet(&other.exec),
+            env: self.env.meet(&other.env),
+            ipc: self.ipc.meet(&other.ipc),
+            clock: self.clock.intersection(other.clock),
+            calls: self.calls.meet(other.calls),
+            generations: self.generations.meet(&other.generations),
+        }
+    }
+
+    /// The same authority for at most this many calls.
+    #[must_use]
+    pub fn at_most(&self, calls: u64) -> Self {
+        Self { calls: self.calls.meet(CountBound::AtMost(calls)), ..self.clone() }
+    }
+
+    /// Whether the request is allowed.
+    #[must_use]
+    pub fn allows(&self, request: &Request) -> bool {
+        match request {
+            Request::Read(path) => self.read.covers(path),
+            Request::Write(path) => self.write.covers(path),
+            Request::Create(path) => self.create.covers(path),
+            Request::Delete(path) => self.delete.covers(path),
+            Request::Net(request) => self.net.allows(request),
+            Request::Spawn(spawn) => self.exec.of(&spawn.program).contains(spawn.flags()),
+            Request::ReadEnv(name) => self.env.of(name).contains(env_flags::READ),
+            Request::InjectEnv(name) => self.env.of(name).contains(request::inject_flag(name)),
+            Request::Ipc(endpoint) => self.ipc.of(endpoint).contains(ALLOWED),
+            Request::Clock(actions) => self.clock.contains(clock_flags(*actions)),
+        }
+    }
+
+    /// Whether the authority is good in this generation.
+    #[must_use]
+    pub fn allows_generation(&self, generation: u64) -> bool {
+        self.generations.of(&generation).contains(ALLOWED)
+    }
+
+    /// How many calls it is good for.
+    #[must_use]
+    pub const fn calls(&self) -> CountBound {
+        self.calls
+    }
+
+    /// The paths that may be read.
+    #[must_use]
+    pub const fn read(&self) -> &PathScope {
+        &self.read
+    }
+
+    /// The paths that may be changed.
+    #[must_use]
+    pub const fn write(&self) -> &PathScope {
+        &self.write
+    }
+
+    /// The paths that may be created.
+    #[must_use]
+    pub const fn create(&self) -> &PathScope {
+        &self.create
+    }
+
+    /// The paths that may be deleted.
+    #[must_use]
+    pub const fn delete(&self) -> &PathScope {
+        &self.delete
+    }
+
+    /// The network requests that may be made.
+    #[must_use]
+    pub const fn net(&self) -> &NetScope {
+        &self.net
+    }
+}
+
+/// Semantic: the same requests, calls and generations. Undecided is not equal.
+impl PartialEq for Authority {
+    fn eq(&self, other: &Self) -> bool {
+        self.within(other).holds() && other.within(self).holds()
+    }
+}

@@ -1,0 +1,214 @@
+//! Why a request is allowed or not.
+
+use std::fmt;
+
+use super::{ALLOWED, Authority, Axis, Request, env_flags};
+use crate::capability::{Capability, EnvActions, FsActions};
+use crate::finding::{Code, Finding};
+use crate::lattice::Containment;
+use crate::net::{HostPattern, NetRequest, NetRule, PortRange, Speak, Speech};
+use crate::path::{AbsPath, PathPattern, PathScope};
+
+/// The answer to one request, and its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    axis: Axis,
+    allowed: bool,
+    asked: String,
+    deciding: Vec<String>,
+    smallest: Option<String>,
+    undecided: bool,
+}
+
+impl Explanation {
+    /// The axis that decided.
+    #[must_use]
+    pub const fn axis(&self) -> Axis {
+        self.axis
+    }
+
+    /// Whether it is allowed.
+    #[must_use]
+    pub const fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+
+    /// Whether the question was too hard; it then counts as refused.
+    #[must_use]
+    pub const fn is_undecided(&self) -> bool {
+        self.undecided
+    }
+
+    /// What was asked, in words.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// The capabilities that allow it: one, or one of every grant that had to agree.
+    #[must_use]
+    pub fn deciding(&self) -> &[String] {
+        &self.deciding
+    }
+
+    /// The smallest capability that would allow it.
+    #[must_use]
+    pub fn smallest_grant(&self) -> Option<&str> {
+        self.smallest.as_deref()
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (verdict, axis, asked) = (if self.allowed { "allowed" } else { "denied" }, self.axis, &self.asked);
+        write!(f, "{verdict} on {axis}: {asked}")?;
+        if !self.deciding.is_empty() {
+            write!(f, ", by {}", self.deciding.join(" and "))?;
+        }
+        match &self.smallest {
+            Some(grant) if !self.allowed => write!(f, "; the smallest grant is {grant}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Authority {
+    /// Why `request` is allowed or not.
+    #[must_use]
+    pub fn explain(&self, request: &Request) -> Explanation {
+        let allowed = self.allows(request);
+        Explanation {
+            axis: request.axis(),
+            allowed,
+            asked: request.to_string(),
+            deciding: if allowed { self.deciding(request) } else { Vec::new() },
+            smallest: (!allowed).then(|| smallest(request).to_string()),
+            undecided: false,
+        }
+    }
+
+    /// Why everything that `capability` asks for is allowed, or what of it is not.
+    ///
+    /// # Errors
+    /// A finding if the capability still has a path variable.
+    pub fn explain_capability(&self, capability: &Capability) -> Result<Explanation, Finding> {
+        let asked = Self::of(std::slice::from_ref(capability))?;
+        let Some((axis, example)) = axis_and_example(capability) else {
+            return Err(Finding::new(Code::AssertId, format!("`{capability}` is a promise, not a request"))
+                .help("ask about an `fs`, `net`, `exec`, `env`, `ipc` or `clock` capability"));
+        };
+        let (allowed, undecided, asked_text) = match asked.within(self) {
+            Containment::Contained => (true, false, capability.to_string()),
+            Containment::Exceeds(excess) => (false, false, excess.to_string()),
+            Containment::Undecided => (false, true, format!("{capability} (too hard to decide)")),
+        };
+        let deciding = example.filter(|_| allowed).map(|request| self.deciding(&request)).unwrap_or_default();
+        let smallest = (!allowed).then(|| capability.to_string());
+        Ok(Explanation { axis, allowed, asked: asked_text, deciding, smallest, undecided })
+    }
+
+    /// The capabilities that let an allowed request through.
+    fn deciding(&self, request: &Request) -> Vec<String> {
+        let paths = |scope: &PathScope, actions: FsActions, path: &AbsPath| {
+            let patterns = scope.deciding(path).into_iter();
+            patterns.map(|path| Capability::Fs { actions, path }.to_string()).collect()
+        };
+        match request {
+            Request::Read(path) => paths(&self.read, FsActions::READ, path),
+            Request::Write(path) => paths(&self.write, FsActions::WRITE, path),
+            Request::Create(path) => paths(&self.create, FsActions::CREATE, path),
+            Request::Delete(path) => paths(&self.delete, FsActions::DELETE, path),
+            Request::Net(request) => self.net.deciding(request).iter().map(ToString::to_string).collect(),
+            Request::Spawn(spawn) => {
+                let by_all = self.exec.rest().contains(spawn.flags());
+                let program = (!by_all).then(|| spawn.program.clone());
+                vec![exec_capability(program, spawn.nested_sandbox, spawn.from_writable).to_string()]
+            }
+            Request::ReadEnv(name) => {
+                let by_all = self.env.rest().contains(env_flags::READ);
+                vec![Capability::Env { actions: EnvActions::READ, name: (!by_all).then(|| name.clone()) }.to_string()]
+            }
+            Request::InjectEnv(name) => {
+                vec![Capability::Env { actions: EnvActions::INJECT, name: Some(name.clone()) }.to_string()]
+            }
+            Request::Ipc(_) if self.ipc.rest().contains(ALLOWED) => vec!["every local service".to_owned()],
+            Request::Ipc(endpoint) => vec![Capability::Ipc(endpoint.clone()).to_string()],
+            Request::Clock(actions) => vec![Capability::Clock(*actions).to_string()],
+        }
+    }
+}
+
+const fn exec_capability(
+    program: Option<crate::capability::Program>,
+    nested_sandbox: bool,
+    from_writable: bool,
+) -> Capability {
+    Capability::Exec { program, nested_sandbox, from_writable }
+}
+
+/// The smallest capability that allows the request.
+#[must_use]
+pub(crate) fn smallest(request: &Request) -> Capability {
+    let file = |actions, path: &AbsPath| Capability::Fs { actions, path: PathPattern::below(path) };
+    match request {
+        Request::Read(path) => file(FsActions::READ, path),
+        Request::Write(path) => file(FsActions::WRITE, path),
+        Request::Create(path) => file(FsActions::CREATE, path),
+        Request::Delete(path) => file(FsActions::DELETE, path),
+        Request::Net(request) => Capability::Net(smallest_rule(request)),
+        Request::Spawn(spawn) => {
+            exec_capability(Some(spawn.program.clone()), spawn.nested_sandbox, spawn.from_writable)
+        }
+        Request::ReadEnv(name) => Capability::Env { actions: EnvActions::READ, name: Some(name.clone()) },
+        Request::InjectEnv(name) => Capability::Env { actions: EnvActions::INJECT, name: Some(name.clone()) },
+        Request::Ipc(endpoint) => Capability::Ipc(endpoint.clone()),
+        Request::Clock(actions) => Capability::Clock(*actions),
+    }
+}
+
+fn smallest_rule(request: &NetRequest) -> NetRule {
+    let host = match request.host() {
+        crate::net::Host::Name(name) => HostPattern::Name(name.clone()),
+        crate::net::Host::Ip(ip) => HostPattern::Net((*ip).into()),
+    };
+    let speech = match request.speak() {
+        Speak::Tls => Speech::Connect { raw: false, ech: false },
+        Speak::HiddenTls => Speech::Connect { raw: false, ech: true },
+        Speak::Raw => Speech::Connect { raw: true, ech: false },
+        Speak::Http { scheme, method, path } => Speech::Http {
+            schemes: crate::net::Schemes::of(&[*scheme]),
+            methods: crate::net::Methods::of([*method]),
+            path: PathPattern::below(path),
+        },
+    };
+    NetRule::new(host, PortRange::only(request.port()), request.is_private(), speech)
+}
+
+/// The axis a capability speaks of, and one request that shows which line decides.
+fn axis_and_example(capability: &Capability) -> Option<(Axis, Option<Request>)> {
+    Some(match capability {
+        Capability::Fs { actions, path } => {
+            let make = match () {
+                () if actions.contains(FsActions::WRITE) => Request::Write,
+                () if actions.contains(FsActions::CREATE) => Request::Create,
+                () if actions.contains(FsActions::DELETE) => Request::Delete,
+                () => Request::Read,
+            };
+            let request = make(path.base());
+            (request.axis(), Some(request))
+        }
+        Capability::Net(rule) => (Axis::Net, rule.example().map(Request::Net)),
+        Capability::Exec { program, nested_sandbox, from_writable } => {
+            let (nested_sandbox, from_writable) = (*nested_sandbox, *from_writable);
+            let spawn = program.clone().map(|program| super::Spawn { program, nested_sandbox, from_writable });
+            (Axis::Exec, spawn.map(Request::Spawn))
+        }
+        Capability::Env { actions, name } => {
+            let make = if actions.contains(EnvActions::READ) { Request::ReadEnv } else { Request::InjectEnv };
+            (Axis::Env, name.clone().map(make))
+        }
+        Capability::Ipc(endpoint) => (Axis::Ipc, Some(Request::Ipc(endpoint.clone()))),
+        Capability::Clock(actions) => (Axis::Clock, Some(Request::Clock(*actions))),
+        Capability::Assert { .. } => return None,
+    })
+}

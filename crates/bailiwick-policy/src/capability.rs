@@ -1,0 +1,123 @@
+//! Capabilities: what an author writes, one line each, as `kind:actions:scope[?refinement=value&…]`.
+//!
+//! Reading is strict and closed: whatever is not known is a finding, never a default. Printing is canonical,
+//! and what is printed reads back as the same value.
+
+mod loader;
+mod parse;
+mod print;
+mod set;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use parse::MAX_CAPABILITY;
+pub use set::CapabilitySet;
+pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program};
+
+pub(crate) use loader::is_loader_variable;
+pub(crate) use parse::{Scribe, check_env_name, locate, parse, parse_endpoint, parse_program};
+pub(crate) use words::nearest;
+
+use crate::finding::{Code, Finding};
+use crate::net::NetRule;
+use crate::path::{AbsPath, PathPattern};
+
+/// One line of what a tool needs or a session grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Capability {
+    /// `fs:…`
+    Fs {
+        /// Read, write, create, delete.
+        actions: FsActions,
+        /// Which paths.
+        path: PathPattern,
+    },
+    /// `net:…`
+    Net(NetRule),
+    /// `exec:spawn:…`
+    Exec {
+        /// Which program; `None` is every program.
+        program: Option<Program>,
+        /// The program brings a sandbox of its own.
+        nested_sandbox: bool,
+        /// The program may lie in a folder that the sandbox can write.
+        from_writable: bool,
+    },
+    /// `env:…`
+    Env {
+        /// Read, inject.
+        actions: EnvActions,
+        /// Which variable; `None` is every variable (only for reading, only in grants).
+        name: Option<Box<str>>,
+    },
+    /// `ipc:connect:…`
+    Ipc(Endpoint),
+    /// `clock:…`
+    Clock(ClockActions),
+    /// `assert:…`: a promise that no sandbox can hold; kept for people.
+    Assert {
+        /// A stable id.
+        id: Box<str>,
+        /// What is promised.
+        description: Option<Box<str>>,
+    },
+}
+
+impl Capability {
+    /// Whether the capability has no path variable left.
+    #[must_use]
+    pub fn is_resolved(&self) -> bool {
+        match self {
+            Self::Fs { path, .. } => path.is_resolved(),
+            Self::Net(_) | Self::Exec { .. } | Self::Env { .. } | Self::Ipc(_) | Self::Clock(_) | Self::Assert { .. } => {
+                true
+            }
+        }
+    }
+
+    /// Replaces a path variable by its value on this host.
+    ///
+    /// # Errors
+    /// A finding if the variable has no value.
+    pub fn resolve(&self, value: impl Fn(&str) -> Option<AbsPath>) -> Result<Self, Finding> {
+        match self {
+            Self::Fs { actions, path } => Ok(Self::Fs { actions: *actions, path: path.resolve(value)? }),
+            Self::Net(_) | Self::Exec { .. } | Self::Env { .. } | Self::Ipc(_) | Self::Clock(_) | Self::Assert { .. } => {
+                Ok(self.clone())
+            }
+        }
+    }
+
+    /// The same, from the variables of a host.
+    pub(crate) fn require_resolved(&self) -> Result<(), Finding> {
+        if self.is_resolved() {
+            return Ok(());
+        }
+        Err(Finding::new(Code::PathVariableUnresolved, format!("`{self}` still has a variable"))
+            .help("resolve it against the host first"))
+    }
+}
+
+impl std::str::FromStr for Capability {
+    type Err = Finding;
+
+    /// Reads a capability as a grant: no path variables, and `env:read:*` is allowed.
+    fn from_str(text: &str) -> Result<Self, Finding> {
+        parse(text, Scribe::Grant)
+    }
+}
+
+impl TryFrom<&str> for Capability {
+    type Error = Finding;
+
+    fn try_from(text: &str) -> Result<Self, Finding> {
+        text.parse()
+    }
+}
+
+impl From<&Self> for Capability {
+    fn from(capability: &Self) -> Self {
+        capability.clone()
+    }
+}

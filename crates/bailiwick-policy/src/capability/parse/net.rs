@@ -1,0 +1,136 @@
+//! Reading `net` capabilities: `connect` to hosts, `http` and `https` requests.
+
+use super::refine::{Refinement, Refinements};
+use super::{Capability, locate, read_actions, require_scope, span_in, split_actions};
+use crate::finding::{Code, Finding};
+use crate::net::{
+    HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, parse_host_pattern, parse_ports,
+};
+use crate::path::{PathPattern, parse_pattern};
+
+const ACTIONS: [(&str, Option<Scheme>); 3] =
+    [("connect", None), ("http", Some(Scheme::Http)), ("https", Some(Scheme::Https))];
+
+/// Reads what follows `net:`.
+pub(super) fn parse_net(text: &str, rest: &str) -> Result<Capability, Finding> {
+    let (words, scope) = split_actions(text, rest)?;
+    let actions = read_actions(text, "net", words, &ACTIONS)?;
+    let schemes: Vec<Scheme> = actions.iter().copied().flatten().collect();
+    if schemes.is_empty() {
+        let scope = require_scope(text, scope, "a host such as `api.example.com:443`")?;
+        return parse_connect(text, scope);
+    }
+    if schemes.len() < actions.len() {
+        return Err(Finding::new(Code::CapActionMixed, "`connect` takes hosts, `http` and `https` take requests")
+            .at(span_in(text, words))
+            .help("write two capabilities; `connect` covers HTTP to the host anyway"));
+    }
+    let scope = require_scope(text, scope, "methods, `*`, or a URL")?;
+    parse_http(text, scope, &schemes)
+}
+
+fn parse_connect(text: &str, scope: &str) -> Result<Capability, Finding> {
+    let (scope, mut refinements) = Refinements::split(text, scope)?;
+    let private = refinements.take(Refinement::OpenPrivate);
+    let raw = refinements.take(Refinement::RawProtocol);
+    // Raw bytes cover hidden TLS; saying both says no more.
+    let ech = refinements.take(Refinement::AllowEch) && !raw;
+    refinements.finish("net:connect")?;
+    let (host, ports) = parse_host_and_ports(text, scope, PortRange::ANY)?;
+    Ok(Capability::Net(NetRule::new(host, ports, private, Speech::Connect { raw, ech })))
+}
+
+/// Reads `HOST`, `HOST:PORT`, `HOST:LOW-HIGH` or `HOST:*`.
+fn parse_host_and_ports(text: &str, scope: &str, default: PortRange) -> Result<(HostPattern, PortRange), Finding> {
+    let end_of_host = match scope.rfind(']') {
+        Some(bracket) => bracket + 1,
+        None if scope.matches(':').count() > 1 => scope.len(),
+        None => scope.find(':').unwrap_or(scope.len()),
+    };
+    let (host, tail) = scope.split_at_checked(end_of_host).unwrap_or((scope, ""));
+    let host_read = locate(text, host, parse_host_pattern(host))?;
+    let ports = match tail.strip_prefix(':') {
+        Some(ports) => locate(text, ports, parse_ports(ports))?,
+        None if tail.is_empty() => default,
+        None => {
+            return Err(Finding::new(Code::HostInvalid, format!("`{tail}` follows the host"))
+                .at(span_in(text, tail))
+                .help("write `:PORT` or nothing behind the bracket"));
+        }
+    };
+    Ok((host_read, ports))
+}
+
+fn parse_http(text: &str, scope: &str, schemes: &[Scheme]) -> Result<Capability, Finding> {
+    let (scope, mut refinements) = Refinements::split(text, scope)?;
+    let private = refinements.take(Refinement::OpenPrivate);
+    refinements.finish("net:http")?;
+    let (methods, url) = split_methods(text, scope)?;
+    let Some(url) = url else {
+        let speech = Speech::Http { schemes: Schemes::of(schemes), methods, path: PathPattern::everything() };
+        return Ok(Capability::Net(NetRule::new(HostPattern::Any, PortRange::ANY, private, speech)));
+    };
+    let scheme = check_scheme(text, url, schemes)?;
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    check_url(text, rest)?;
+    let authority_end = if rest.starts_with('[') { rest.find(']').map_or(0, |bracket| bracket + 1) } else { 0 };
+    let path_at = rest.get(authority_end..).and_then(|tail| tail.find('/')).map(|at| at + authority_end);
+    let (authority, path) = rest.split_at_checked(path_at.unwrap_or(rest.len())).unwrap_or((rest, ""));
+    let default = PortRange::only(scheme.default_port());
+    let (host, ports) = parse_host_and_ports(text, authority, default)?;
+    let path = match path {
+        "" | "/" => PathPattern::everything(),
+        _ => locate(text, path, parse_pattern(path, false))?,
+    };
+    let speech = Speech::Http { schemes: Schemes::of(&[scheme]), methods, path };
+    Ok(Capability::Net(NetRule::new(host, ports, private, speech)))
+}
+
+/// `GET,POST`, `*`, `URL` or `METHODS@URL`.
+fn split_methods<'a>(text: &str, scope: &'a str) -> Result<(Methods, Option<&'a str>), Finding> {
+    let (words, url) = match scope.split_once('@') {
+        Some((words, url)) if !words.contains("://") => (words, Some(url)),
+        _ if scope.contains("://") => return Ok((Methods::ALL, Some(scope))),
+        _ => (scope, None),
+    };
+    if words == "*" {
+        return Ok((Methods::ALL, url));
+    }
+    let mut methods = Vec::new();
+    for word in words.split(',') {
+        let method = locate(text, word, Method::new(word))?;
+        if methods.contains(&method) {
+            return Err(Finding::new(Code::CapActionDuplicate, format!("`{word}` is named twice"))
+                .at(span_in(text, word))
+                .help("name each method once"));
+        }
+        methods.push(method);
+    }
+    Ok((Methods::of(methods), url))
+}
+
+fn check_scheme(text: &str, url: &str, schemes: &[Scheme]) -> Result<Scheme, Finding> {
+    let written = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let scheme = Scheme::ALL.into_iter().find(|scheme| scheme.as_str() == written);
+    match (scheme, schemes) {
+        (Some(scheme), [only]) if scheme == *only => Ok(scheme),
+        _ => Err(Finding::new(Code::UrlScheme, format!("`{url}` does not start with the scheme that is granted"))
+            .at(span_in(text, url))
+            .help("write `net:http:http://…` or `net:https:https://…`, one capability for each scheme")),
+    }
+}
+
+fn check_url(text: &str, rest: &str) -> Result<(), Finding> {
+    let bad = |why: &str, help: &str| {
+        Err(Finding::new(Code::UrlInvalid, format!("a URL in a capability has no {why}"))
+            .at(span_in(text, rest))
+            .help(help))
+    };
+    if rest.contains('@') {
+        return bad("user or password", "inject credentials as environment variables");
+    }
+    if rest.contains(['#', '\\', ' ', '%']) {
+        return bad("fragment, backslash, space or percent escape", "write the decoded path, with `*` where needed");
+    }
+    Ok(())
+}

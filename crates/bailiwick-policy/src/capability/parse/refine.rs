@@ -1,0 +1,114 @@
+//! Refinements: `?name=value&name=value` behind the scope of the kinds that have them.
+
+use super::{list, span_in};
+use crate::capability::nearest;
+use crate::finding::{Code, Finding, Span};
+
+/// A refinement that some kind has. Each takes one value only: its absence says the opposite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refinement {
+    NestedSandbox,
+    FromWritable,
+    OpenPrivate,
+    RawProtocol,
+    AllowEch,
+    Loader,
+}
+
+/// Name, value, and where it belongs.
+const KNOWN: [(&str, &str, Refinement, &str); 6] = [
+    ("nestedSandbox", "true", Refinement::NestedSandbox, "exec:spawn"),
+    ("fromWritable", "true", Refinement::FromWritable, "exec:spawn"),
+    ("blockPrivate", "false", Refinement::OpenPrivate, "net"),
+    ("protocol", "raw", Refinement::RawProtocol, "net:connect"),
+    ("ech", "allow", Refinement::AllowEch, "net:connect"),
+    ("loader", "true", Refinement::Loader, "env:inject"),
+];
+
+/// The refinements of one capability that nobody has taken yet.
+pub(super) struct Refinements(Vec<(Refinement, Span)>);
+
+impl Refinements {
+    /// Splits a scope at its first `?` and reads what follows.
+    pub(super) fn split<'a>(text: &str, scope: &'a str) -> Result<(&'a str, Self), Finding> {
+        let Some((scope, tail)) = scope.split_once('?') else { return Ok((scope, Self(Vec::new()))) };
+        let mut read = Vec::new();
+        for item in tail.split('&') {
+            let (refinement, span) = read_one(text, item)?;
+            if read.iter().any(|(other, _)| *other == refinement) {
+                return Err(Finding::new(Code::RefinementDuplicate, format!("`{item}` is given twice"))
+                    .at(span)
+                    .help("give each refinement once"));
+            }
+            read.push((refinement, span));
+        }
+        Ok((scope, Self(read)))
+    }
+
+    pub(super) fn find(&self, refinement: Refinement) -> Option<Span> {
+        self.0.iter().find(|(own, _)| *own == refinement).map(|(_, span)| *span)
+    }
+
+    /// Whether the refinement is there; it then counts as understood.
+    pub(super) fn take(&mut self, refinement: Refinement) -> bool {
+        let before = self.0.len();
+        self.0.retain(|(own, _)| *own != refinement);
+        self.0.len() < before
+    }
+
+    /// Refuses what was not taken.
+    pub(super) fn finish(&self, home: &str) -> Result<(), Finding> {
+        let Some((refinement, span)) = self.0.first() else { return Ok(()) };
+        let known = KNOWN.iter().find(|(_, _, own, _)| own == refinement);
+        let (name, _, _, belongs) = known.copied().unwrap_or(("", "", Refinement::Loader, ""));
+        Err(wrong_kind(name, belongs, home, *span))
+    }
+}
+
+fn wrong_kind(name: &str, belongs: &str, home: &str, span: Span) -> Finding {
+    Finding::new(Code::RefinementWrongKind, format!("`{name}` means nothing on `{home}`"))
+        .at(span)
+        .help(format!("it belongs to `{belongs}`; remove it here"))
+}
+
+fn read_one(text: &str, item: &str) -> Result<(Refinement, Span), Finding> {
+    let span = span_in(text, item);
+    let Some((name, value)) = item.split_once('=') else {
+        return Err(Finding::new(Code::RefinementMalformed, format!("`{item}` is not a refinement"))
+            .at(span)
+            .help("write `?name=value`, with `&` between several"));
+    };
+    let Some((_, expected, refinement, _)) = KNOWN.iter().find(|(known, ..)| *known == name) else {
+        let names = KNOWN.map(|(known, ..)| known);
+        let help = match nearest(name, names) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("the refinements are {}; a URL's query cannot be part of a capability", list(names)),
+        };
+        return Err(Finding::new(Code::RefinementUnknown, format!("there is no refinement `{name}`"))
+            .at(span)
+            .help(help));
+    };
+    if value == *expected {
+        return Ok((*refinement, span));
+    }
+    Err(Finding::new(Code::RefinementValue, format!("`{name}` does not take `{value}`"))
+        .at(span)
+        .help(format!("write `{name}={expected}`, or leave it out")))
+}
+
+/// Refuses a refinement behind a scope that takes none; `?` alone is a glob.
+pub(super) fn refuse_in_path(text: &str, scope: &str) -> Result<(), Finding> {
+    for (at, _) in scope.match_indices('?') {
+        let tail = scope.get(at + 1..).unwrap_or_default();
+        let Some((name, _)) = tail.split_once('=') else { continue };
+        let word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if word {
+            let kind = text.split(':').next().unwrap_or_default();
+            let span = span_in(text, tail);
+            return Err(Finding::new(Code::RefinementWrongKind, format!("`{kind}` has no refinements, and `{name}=` looks like one"))
+                .at(span)
+                .help("remove it; to match a `=` behind a `?`, write `[=]`"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The small vocabularies of capabilities.
+
+use std::fmt;
+
+use crate::path::AbsPath;
+
+/// File actions. `write` covers `create` and `delete`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FsActions(u8);
+
+impl FsActions {
+    /// See names and contents.
+    pub const READ: Self = Self(1);
+    /// Change, create and delete.
+    pub const WRITE: Self = Self(2 | 4 | 8);
+    /// Only create.
+    pub const CREATE: Self = Self(4);
+    /// Only delete.
+    pub const DELETE: Self = Self(8);
+
+    pub(crate) const NAMES: [(&'static str, Self); 4] =
+        [("read", Self::READ), ("write", Self::WRITE), ("create", Self::CREATE), ("delete", Self::DELETE)];
+
+    /// The actions of either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is here.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Display for FsActions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let writes = self.contains(Self::WRITE);
+        let names = Self::NAMES.iter().filter(|(name, action)| {
+            self.contains(*action) && !(writes && (*name == "create" || *name == "delete"))
+        });
+        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Environment actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EnvActions(u8);
+
+impl EnvActions {
+    /// The caller's own variable is visible.
+    pub const READ: Self = Self(1);
+    /// The host puts a value there, a secret for instance.
+    pub const INJECT: Self = Self(2);
+
+    pub(crate) const NAMES: [(&'static str, Self); 2] = [("read", Self::READ), ("inject", Self::INJECT)];
+
+    /// The actions of either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is here.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Display for EnvActions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Self::NAMES.iter().filter(|(_, action)| self.contains(*action));
+        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Clock actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClockActions(u8);
+
+impl ClockActions {
+    /// The time of day.
+    pub const SYSTEM: Self = Self(1);
+    /// Time zone data.
+    pub const TZDATA: Self = Self(2);
+
+    pub(crate) const NAMES: [(&'static str, Self); 2] = [("system", Self::SYSTEM), ("tzdata", Self::TZDATA)];
+
+    /// The actions of either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is here.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Display for ClockActions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Self::NAMES.iter().filter(|(_, action)| self.contains(*action));
+        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// A program, by name or by file. The two are not comparable until a host resolves the name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Program {
+    /// Whatever this name is on the trusted search path.
+    Name(Box<str>),
+    /// Exactly this file.
+    Path(AbsPath),
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Path(path) => write!(f, "{path}"),
+        }
+    }
+}
+
+/// A local service that a tool may talk to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Endpoint {
+    /// The X11 display.
+    X11,
+    /// The Wayland display.
+    Wayland,
+    /// The system message bus.
+    DbusSystem,
+    /// The session message bus.
+    DbusSession,
+    /// One Unix socket.
+    Unix(AbsPath),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::X11 => f.write_str("x11"),
+            Self::Wayland => f.write_str("wayland"),
+            Self::DbusSystem => f.write_str("dbus:system"),
+            Self::DbusSession => f.write_str("dbus:session"),
+            Self::Unix(path) => write!(f, "unix:{path}"),
+        }
+    }
+}
+
+/// The candidate that `text` was probably meant to be, if one is close.
+pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (text.chars().count() / 3).clamp(1, 3);
+    let measured = candidates.into_iter().map(|candidate| (distance(text, candidate), candidate));
+    measured.filter(|(far, _)| *far <= limit).min_by_key(|(far, _)| *far).map(|(_, candidate)| candidate)
+}
+
+/// Edit distance, ignoring case; texts too long to be a slip of the pen are far apart.
+fn distance(a: &str, b: &str) -> usize {
+    if a.len() > 40 || b.len() > 40 {
+        return usize::MAX;
+    }
+    let other: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in a.to_lowercase().chars().enumerate() {
+        let mut next = vec![index + 1];
+        for (column, own) in other.iter().enumerate() {
+            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
+            let change = at(&row, column) + usize::from(letter != *own);
+            next.push(change.min(at(&row, column + 1) + 1).min(at(&next, column) + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}

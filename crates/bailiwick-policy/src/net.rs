@@ -1,0 +1,30 @@
+//! The network axis: who may be spoken to, on which ports, in which way.
+//!
+//! A rule is a box: hosts × ports × speech × whether private addresses may be reached. `connect` covers TLS and
+//! HTTP to the named host; other bytes need `protocol=raw`, encrypted client hellos `ech=allow`. A private
+//! (special-purpose) address is reached only if that address, a block of such addresses or `localhost` is named,
+//! or the rule says so.
+
+mod decide;
+mod host;
+mod http;
+mod port;
+mod request;
+mod rule;
+mod scope;
+mod set;
+mod special;
+#[cfg(test)]
+mod tests;
+
+pub use host::{Host, HostPattern};
+pub use http::{Method, Methods, Scheme, Schemes, url_path};
+pub use port::PortRange;
+pub use request::{NetRequest, Speak};
+pub use rule::{NetRule, Speech};
+pub use scope::{NetClauses, NetScope};
+pub use set::NetSet;
+pub use special::{canonical_ip, is_special};
+
+pub(crate) use host::parse_host_pattern;
+pub(crate) use port::parse_ports;

@@ -1,0 +1,203 @@
+//! HTTP as far as a capability speaks of it: schemes, methods and paths.
+
+use std::fmt;
+
+use crate::finding::{Code, Finding, Span};
+use crate::path::AbsPath;
+
+/// `http` or `https`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// Plain HTTP.
+    Http,
+    /// HTTP inside TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Both, in order.
+    pub const ALL: [Self; 2] = [Self::Http, Self::Https];
+
+    /// The text before `://`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// The port a URL without one means.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Http => 1,
+            Self::Https => 2,
+        }
+    }
+}
+
+/// A set of schemes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Schemes(u8);
+
+impl Schemes {
+    /// The set of these.
+    #[must_use]
+    pub fn of(schemes: &[Scheme]) -> Self {
+        Self(schemes.iter().fold(0, |bits, scheme| bits | scheme.bit()))
+    }
+
+    /// Whether `scheme` is in the set.
+    #[must_use]
+    pub const fn contains(self, scheme: Scheme) -> bool {
+        self.0 & scheme.bit() != 0
+    }
+
+    pub(super) const fn covers(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn meet(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The members, in order.
+    pub fn iter(self) -> impl Iterator<Item = Scheme> {
+        Scheme::ALL.into_iter().filter(move |scheme| self.contains(*scheme))
+    }
+}
+
+/// The methods a capability may name. `CONNECT` is not among them: it opens a tunnel.
+const METHODS: [&str; 18] = [
+    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "PROPPATCH", "MKCOL",
+    "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH",
+];
+
+/// One HTTP method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Method(u8);
+
+impl Method {
+    /// Every method that a capability may name.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..18).map(Self)
+    }
+
+    /// Reads a method, in any case.
+    ///
+    /// # Errors
+    /// A finding if it is not one that a capability may name.
+    pub fn new(text: &str) -> Result<Self, Finding> {
+        let known = Self::all().find(|method| method.as_str().eq_ignore_ascii_case(text));
+        known.ok_or_else(|| {
+            Finding::new(Code::MethodUnknown, format!("`{text}` is not an HTTP method that can be granted"))
+                .at(Span::new(0, text.len()))
+                .help("write methods such as `GET` or `GET,POST`, or `*` for all")
+        })
+    }
+
+    /// Its name, in capitals.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        METHODS.get(usize::from(self.0)).copied().unwrap_or_default()
+    }
+}
+
+/// A set of methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Methods(u32);
+
+impl Methods {
+    /// All of them.
+    pub const ALL: Self = Self((1 << 18) - 1);
+
+    /// The set of these.
+    pub fn of(methods: impl IntoIterator<Item = Method>) -> Self {
+        Self(methods.into_iter().fold(0, |bits, method| bits | (1 << method.0)))
+    }
+
+    /// Whether `method` is in the set.
+    #[must_use]
+    pub const fn contains(self, method: Method) -> bool {
+        self.0 & (1 << method.0) != 0
+    }
+
+    pub(super) const fn covers(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn meet(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(super) const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The members, in order.
+    pub fn iter(self) -> impl Iterator<Item = Method> {
+        Method::all().filter(move |method| self.contains(*method))
+    }
+}
+
+impl fmt::Display for Methods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return f.write_str("*");
+        }
+        for (index, method) in self.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{}", method.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+/// The path of a request target as rules see it: decoded, without query, and free of what servers read in two
+/// ways.
+///
+/// # Errors
+/// A finding if it has dot segments, empty segments, encoded slashes, backslashes, control characters or
+/// malformed escapes.
+pub fn url_path(target: &str) -> Result<AbsPath, Finding> {
+    let bad = |why: &str| Finding::new(Code::UrlInvalid, format!("`{target}` is not a path that can be judged: {why}"));
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let path = if path.is_empty() { "/" } else { path };
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut nibble = || bytes.next().and_then(|digit| char::from(digit).to_digit(16));
+        let escaped = nibble().zip(nibble()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match escaped {
+            Some(b'/' | b'\\') => return Err(bad("it has an encoded slash")),
+            Some(b'%') => return Err(bad("it has an encoded percent sign")),
+            Some(byte) => decoded.push(byte),
+            None => return Err(bad("it has a malformed escape")),
+        }
+    }
+    if decoded.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\') {
+        return Err(bad("it has a control character or a backslash"));
+    }
+    let text = String::from_utf8(decoded).map_err(|_| bad("it is not UTF-8"))?;
+    AbsPath::new(&text).map_err(|finding| bad(finding.message()))
+}
