@@ -6,6 +6,7 @@
 mod axis;
 mod build;
 mod explain;
+mod lines;
 mod request;
 #[cfg(test)]
 mod tests;

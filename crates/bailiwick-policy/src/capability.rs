@@ -16,7 +16,7 @@ pub use set::CapabilitySet;
 pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program};
 
 pub(crate) use loader::is_loader_variable;
-pub(crate) use parse::{Scribe, check_env_name, locate, parse, parse_endpoint, parse_program};
+pub(crate) use parse::{Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind};
 pub(crate) use words::nearest;
 
 use crate::finding::{Code, Finding};
@@ -70,9 +70,12 @@ impl Capability {
     pub fn is_resolved(&self) -> bool {
         match self {
             Self::Fs { path, .. } => path.is_resolved(),
-            Self::Net(_) | Self::Exec { .. } | Self::Env { .. } | Self::Ipc(_) | Self::Clock(_) | Self::Assert { .. } => {
-                true
-            }
+            Self::Net(_)
+            | Self::Exec { .. }
+            | Self::Env { .. }
+            | Self::Ipc(_)
+            | Self::Clock(_)
+            | Self::Assert { .. } => true,
         }
     }
 
@@ -83,9 +86,12 @@ impl Capability {
     pub fn resolve(&self, value: impl Fn(&str) -> Option<AbsPath>) -> Result<Self, Finding> {
         match self {
             Self::Fs { actions, path } => Ok(Self::Fs { actions: *actions, path: path.resolve(value)? }),
-            Self::Net(_) | Self::Exec { .. } | Self::Env { .. } | Self::Ipc(_) | Self::Clock(_) | Self::Assert { .. } => {
-                Ok(self.clone())
-            }
+            Self::Net(_)
+            | Self::Exec { .. }
+            | Self::Env { .. }
+            | Self::Ipc(_)
+            | Self::Clock(_)
+            | Self::Assert { .. } => Ok(self.clone()),
         }
     }
 

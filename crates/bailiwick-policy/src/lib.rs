@@ -5,7 +5,13 @@
 
 pub mod authority;
 pub mod capability;
+pub mod caveats;
+pub mod diff;
+mod document;
+pub mod facts;
 pub mod finding;
 pub mod lattice;
+pub mod manifest;
 pub mod net;
 pub mod path;
+pub mod snapshot;

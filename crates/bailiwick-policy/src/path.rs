@@ -30,6 +30,9 @@ pub const MAX_PATH: usize = 4096;
 /// The most components a pattern may have from its first glob on.
 pub const MAX_GLOB_PARTS: usize = 60;
 
+/// Marks a component that stands for a variable. Control characters are in no pattern's text.
+const SYMBOL: char = '\u{1}';
+
 /// One component of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -185,6 +188,12 @@ impl AbsPath {
         parse_absolute(path)
     }
 
+    /// The place a variable stands for before any host gives it a value. No text can name it, so it is apart
+    /// from every real path; only `/**` covers it.
+    pub(crate) fn symbolic(variable: &str) -> Self {
+        Self(format!("\0{SYMBOL}{variable}").into())
+    }
+
     /// Its components, from the root.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('\0').skip(1)
@@ -204,7 +213,10 @@ impl fmt::Display for AbsPath {
         if self.0.is_empty() {
             return f.write_str("/");
         }
-        self.components().try_for_each(|name| write!(f, "/{name}"))
+        self.components().try_for_each(|name| match name.strip_prefix(SYMBOL) {
+            Some(variable) => write!(f, "${variable}"),
+            None => write!(f, "/{name}"),
+        })
     }
 }
 

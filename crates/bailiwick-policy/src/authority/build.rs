@@ -1,7 +1,9 @@
 //! Making an authority from lines that were granted together.
 
-use super::{ALLOWED, Authority, clock_flags, env_flags, exec_flags};
-use crate::capability::{Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable};
+use super::{ALLOWED, Authority, Axis, clock_flags, env_flags, exec_flags};
+use crate::capability::{
+    Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
+};
 use crate::finding::Finding;
 use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::{NetRule, NetScope};
@@ -44,7 +46,9 @@ impl Parts {
                 let writable = if *from_writable { exec_flags::FROM_WRITABLE } else { Flags::NONE };
                 self.exec.push((program.clone(), exec_flags::SPAWN.union(nested).union(writable)));
             }
-            Capability::Env { actions, name } => self.env.push((name.clone(), flags_of(*actions, name.as_deref()))),
+            Capability::Env { actions, name } => {
+                self.env.push((name.clone(), flags_of(*actions, name.as_deref())))
+            }
             Capability::Ipc(endpoint) => self.ipc.push((Some(endpoint.clone()), ALLOWED)),
             Capability::Clock(actions) => self.add_clock(*actions),
             Capability::Assert { .. } => {}
@@ -73,7 +77,8 @@ impl Parts {
         };
         let write = scope(FsActions::WRITE);
         let only_writes = self.files.iter().all(|(own, _)| {
-            own.contains(FsActions::WRITE) || !(own.contains(FsActions::CREATE) || own.contains(FsActions::DELETE))
+            own.contains(FsActions::WRITE)
+                || !(own.contains(FsActions::CREATE) || own.contains(FsActions::DELETE))
         });
         // Mostly nobody grants creation or deletion alone: then all three are one set.
         let alone = |action| if only_writes { write.clone() } else { scope(action) };
@@ -105,6 +110,25 @@ fn flags_of(actions: EnvActions, name: Option<&str>) -> Flags {
 
 /// The parts of an authority that only some dialects speak of.
 impl Authority {
+    /// The same authority, unbounded on the axes that `axis` picks. For dialects that leave axes unspecified.
+    pub(crate) fn with_top_where(self, axis: impl Fn(Axis) -> bool) -> Self {
+        let top = Self::top();
+        let (files, writes) = (axis(Axis::FsRead), axis(Axis::FsWrite));
+        Self {
+            read: if files { top.read } else { self.read },
+            write: if writes { top.write } else { self.write },
+            create: if writes { top.create } else { self.create },
+            delete: if writes { top.delete } else { self.delete },
+            net: if axis(Axis::Net) { top.net } else { self.net },
+            exec: if axis(Axis::Exec) { top.exec } else { self.exec },
+            env: if axis(Axis::Env) { top.env } else { self.env },
+            ipc: if axis(Axis::Ipc) { top.ipc } else { self.ipc },
+            clock: if axis(Axis::Clock) { top.clock } else { self.clock },
+            calls: self.calls,
+            generations: self.generations,
+        }
+    }
+
     pub(crate) fn with_bounds(self, calls: CountBound, generations: FlagMap<u64>) -> Self {
         Self { calls, generations, ..self }
     }

@@ -60,7 +60,8 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verdict, axis, asked) = (if self.allowed { "allowed" } else { "denied" }, self.axis, &self.asked);
+        let (verdict, axis, asked) =
+            (if self.allowed { "allowed" } else { "denied" }, self.axis, &self.asked);
         write!(f, "{verdict} on {axis}: {asked}")?;
         if !self.deciding.is_empty() {
             write!(f, ", by {}", self.deciding.join(" and "))?;
@@ -126,7 +127,10 @@ impl Authority {
             }
             Request::ReadEnv(name) => {
                 let by_all = self.env.rest().contains(env_flags::READ);
-                vec![Capability::Env { actions: EnvActions::READ, name: (!by_all).then(|| name.clone()) }.to_string()]
+                vec![
+                    Capability::Env { actions: EnvActions::READ, name: (!by_all).then(|| name.clone()) }
+                        .to_string(),
+                ]
             }
             Request::InjectEnv(name) => {
                 vec![Capability::Env { actions: EnvActions::INJECT, name: Some(name.clone()) }.to_string()]
@@ -200,7 +204,8 @@ fn axis_and_example(capability: &Capability) -> Option<(Axis, Option<Request>)> 
         Capability::Net(rule) => (Axis::Net, rule.example().map(Request::Net)),
         Capability::Exec { program, nested_sandbox, from_writable } => {
             let (nested_sandbox, from_writable) = (*nested_sandbox, *from_writable);
-            let spawn = program.clone().map(|program| super::Spawn { program, nested_sandbox, from_writable });
+            let spawn =
+                program.clone().map(|program| super::Spawn { program, nested_sandbox, from_writable });
             (Axis::Exec, spawn.map(Request::Spawn))
         }
         Capability::Env { actions, name } => {

@@ -21,8 +21,19 @@ mod tests {
     #[test]
     fn known_ways_in_are_listed() {
         for name in [
-            "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP",
-            "PYTHONPATH", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "GCONV_PATH", "GIT_CONFIG_COUNT",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "LD_AUDIT",
+            "BASH_ENV",
+            "ENV",
+            "NODE_OPTIONS",
+            "PYTHONSTARTUP",
+            "PYTHONPATH",
+            "PERL5OPT",
+            "RUBYOPT",
+            "GIT_SSH_COMMAND",
+            "GCONV_PATH",
+            "GIT_CONFIG_COUNT",
         ] {
             assert!(is_loader_variable(name), "{name}");
         }

@@ -5,7 +5,9 @@
 mod net;
 mod refine;
 
-use super::{Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable, nearest};
+use super::{
+    Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable, nearest,
+};
 use crate::finding::{Code, Finding, Span};
 use crate::path::{AbsPath, PathPattern, parse_pattern};
 use refine::{Refinement, Refinements};
@@ -40,10 +42,19 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
     }
 }
 
+/// Reads the scope of a grant whose kind and actions are understood: `prefix` is put in front.
+pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
+    parse(&format!("{prefix}{scope}"), Scribe::Grant).map_err(|finding| {
+        let back = |at: usize| at.saturating_sub(prefix.len());
+        finding.map_span(|span| span.map(|span| Span::new(back(span.start), back(span.end))))
+    })
+}
+
 fn check_text(text: &str) -> Result<(), Finding> {
     let whole = Span::new(0, text.len());
     if text.len() > MAX_CAPABILITY {
-        let message = format!("a capability of {} bytes is longer than the limit of {MAX_CAPABILITY}", text.len());
+        let message =
+            format!("a capability of {} bytes is longer than the limit of {MAX_CAPABILITY}", text.len());
         return Err(Finding::new(Code::CapTooLong, message).at(whole).help("split it, or shorten its scope"));
     }
     if let Some((at, c)) = text.char_indices().find(|(_, c)| c.is_control()) {
@@ -79,7 +90,9 @@ fn unknown_kind(text: &str, kind: &str) -> Finding {
         (_, Some(meant)) => format!("did you mean `{meant}`?"),
         (_, None) => format!("the kinds are {}", list(KINDS)),
     };
-    Finding::new(Code::CapUnknownKind, format!("there is no kind `{kind}`")).at(span_in(text, kind)).help(help)
+    Finding::new(Code::CapUnknownKind, format!("there is no kind `{kind}`"))
+        .at(span_in(text, kind))
+        .help(help)
 }
 
 fn parse_fs(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Finding> {
@@ -148,9 +161,11 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     }
     locate(text, name, check_env_name(name))?;
     match (injects && is_loader_variable(name), acknowledged) {
-        (true, false) => Err(Finding::new(Code::EnvLoader, format!("`{name}` makes programs load or choose code"))
-            .at(span_in(text, name))
-            .help(format!("leave it out, or write `{text}?loader=true` if that is meant"))),
+        (true, false) => {
+            Err(Finding::new(Code::EnvLoader, format!("`{name}` makes programs load or choose code"))
+                .at(span_in(text, name))
+                .help(format!("leave it out, or write `{text}?loader=true` if that is meant")))
+        }
         (false, true) => Err(Finding::new(Code::RefinementNeedless, format!("`{name}` loads no code"))
             .at(loader.unwrap_or(span_in(text, name)))
             .help("leave `?loader=true` out")),
@@ -158,7 +173,12 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     }
 }
 
-fn parse_env_wildcard(text: &str, name: &str, actions: EnvActions, scribe: Scribe) -> Result<Capability, Finding> {
+fn parse_env_wildcard(
+    text: &str,
+    name: &str,
+    actions: EnvActions,
+    scribe: Scribe,
+) -> Result<Capability, Finding> {
     let why = match scribe {
         Scribe::Manifest => "a manifest names every variable it needs",
         Scribe::Grant if actions.contains(EnvActions::INJECT) => "variables are injected by name",
@@ -201,7 +221,8 @@ pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
         _ => {}
     }
     let Some(path) = text.strip_prefix("unix:") else {
-        let help = nearest(text, WORDS).map_or_else(|| format!("write one of {}", list(WORDS)), |w| format!("did you mean `{w}`?"));
+        let help = nearest(text, WORDS)
+            .map_or_else(|| format!("write one of {}", list(WORDS)), |w| format!("did you mean `{w}`?"));
         return Err(Finding::new(Code::IpcUnknown, format!("there is no endpoint `{text}`"))
             .at(Span::new(0, text.len()))
             .help(help));
@@ -246,8 +267,7 @@ fn parse_assert(text: &str, rest: &str) -> Result<Capability, Finding> {
 }
 
 fn parse_description(text: &str, quoted: &str) -> Result<Box<str>, Finding> {
-    let read: Option<String> =
-        quoted.starts_with('"').then(|| serde_json::from_str(quoted).ok()).flatten();
+    let read: Option<String> = quoted.starts_with('"').then(|| serde_json::from_str(quoted).ok()).flatten();
     match read {
         Some(description) if !description.is_empty() && !description.chars().any(char::is_control) => {
             Ok(description.into_boxed_str())
@@ -267,7 +287,12 @@ fn split_actions<'a>(text: &str, rest: &'a str) -> Result<(&'a str, Option<&'a s
     }
 }
 
-fn read_actions<A: Copy>(text: &str, kind: &str, actions: &str, known: &[(&'static str, A)]) -> Result<Vec<A>, Finding> {
+fn read_actions<A: Copy>(
+    text: &str,
+    kind: &str,
+    actions: &str,
+    known: &[(&'static str, A)],
+) -> Result<Vec<A>, Finding> {
     let mut read = Vec::with_capacity(known.len());
     let mut seen: Vec<&str> = Vec::with_capacity(known.len());
     for action in actions.split(',') {
@@ -288,7 +313,12 @@ fn read_actions<A: Copy>(text: &str, kind: &str, actions: &str, known: &[(&'stat
     Ok(read)
 }
 
-fn unknown_action<'a>(text: &str, kind: &str, action: &str, known: impl Iterator<Item = &'a str> + Clone) -> Finding {
+fn unknown_action<'a>(
+    text: &str,
+    kind: &str,
+    action: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Finding {
     let help = match nearest(action, known.clone()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("`{kind}` has {}", list(known)),
@@ -315,7 +345,7 @@ fn require_scope<'a>(text: &str, scope: Option<&'a str>, what: &str) -> Result<&
 }
 
 /// Moves the place of a finding about `part` to where `part` stands in `whole`.
-pub(crate) fn locate<T>(whole: &str, part: &str, result: Result<T, Finding>) -> Result<T, Finding> {
+fn locate<T>(whole: &str, part: &str, result: Result<T, Finding>) -> Result<T, Finding> {
     result.map_err(|finding| {
         let offset = span_in(whole, part).start;
         finding.map_span(|span| Some(span.map_or(span_in(whole, part), |span| span.shifted(offset))))
@@ -325,7 +355,11 @@ pub(crate) fn locate<T>(whole: &str, part: &str, result: Result<T, Finding>) -> 
 /// Where `part`, a slice of `whole`, stands in it.
 fn span_in(whole: &str, part: &str) -> Span {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-    if start > whole.len() { Span::new(0, whole.len()) } else { Span::new(start, (start + part.len()).min(whole.len())) }
+    if start > whole.len() {
+        Span::new(0, whole.len())
+    } else {
+        Span::new(start, (start + part.len()).min(whole.len()))
+    }
 }
 
 fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

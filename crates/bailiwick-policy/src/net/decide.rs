@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::host::{address, edges, interval, is_below};
-use super::{Host, HostPattern, Method, Methods, NetRequest, NetRule, NetSet, PortRange, Scheme, Schemes, Speak, Speech};
+use super::{
+    Host, HostPattern, Method, Methods, NetRequest, NetRule, NetSet, PortRange, Scheme, Schemes, Speak,
+    Speech,
+};
 use crate::lattice::Containment;
 use crate::path::{PathPattern, PathScope};
 
@@ -44,7 +47,8 @@ struct Question<'a> {
 
 impl Question<'_> {
     fn rule_within(&mut self, rule: &NetRule) -> Containment<NetRequest> {
-        let covered = self.bound.is_some_and(|set| set.enclosing(rule.host()).any(|other| other.covers(rule)));
+        let covered =
+            self.bound.is_some_and(|set| set.enclosing(rule.host()).any(|other| other.covers(rule)));
         if covered {
             return Containment::Contained;
         }
@@ -120,7 +124,8 @@ impl Question<'_> {
     }
 
     fn exceeds(&self, request: &NetRequest) -> bool {
-        self.others.iter().all(|set| set.allows(request)) && !self.bound.is_some_and(|set| set.allows(request))
+        self.others.iter().all(|set| set.allows(request))
+            && !self.bound.is_some_and(|set| set.allows(request))
     }
 
     fn rules(&self) -> impl Iterator<Item = &NetRule> {
@@ -192,7 +197,9 @@ impl Question<'_> {
         let mut starts = BTreeSet::from([ports.low()]);
         for set in self.others.iter().copied().chain(self.bound) {
             for rule in set.matching(host) {
-                starts.extend([Some(rule.ports().low()), rule.ports().high().checked_add(1)].into_iter().flatten());
+                starts.extend(
+                    [Some(rule.ports().low()), rule.ports().high().checked_add(1)].into_iter().flatten(),
+                );
             }
         }
         starts.range(ports.low()..=ports.high()).copied().collect()
@@ -208,7 +215,11 @@ impl Question<'_> {
             })
             .collect();
         let groups = masks.into_iter().fold(vec![methods], |groups, mask| {
-            groups.into_iter().flat_map(|group| [group.meet(mask), group.minus(mask)]).filter(|g| !g.is_empty()).collect()
+            groups
+                .into_iter()
+                .flat_map(|group| [group.meet(mask), group.minus(mask)])
+                .filter(|g| !g.is_empty())
+                .collect()
         });
         groups.into_iter().filter_map(|group| group.iter().next()).collect()
     }

@@ -184,8 +184,9 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return match ip {
             IpAddr::V4(_) => Ok(HostPattern::Net(ip.into())),
-            IpAddr::V6(_) => Err(invalid(text, "an IPv6 address stands in brackets")
-                .help(format!("write `[{text}]`"))),
+            IpAddr::V6(_) => {
+                Err(invalid(text, "an IPv6 address stands in brackets").help(format!("write `[{text}]`")))
+            }
         };
     }
     match text.strip_prefix("*.") {
@@ -211,7 +212,8 @@ fn parse_v6(inner: &str, text: &str) -> Result<HostPattern, Finding> {
 
 fn parse_v4_block(address: &str, length: &str, text: &str) -> Result<HostPattern, Finding> {
     let ip: std::net::Ipv4Addr = address.parse().map_err(|_| bad_block(text, None))?;
-    let plain = length.bytes().all(|byte| byte.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
+    let plain =
+        length.bytes().all(|byte| byte.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
     let length: u8 = length.parse().ok().filter(|_| plain).ok_or_else(|| bad_block(text, None))?;
     let net = ipnet::Ipv4Net::new(ip, length).map_err(|_| bad_block(text, None))?;
     if net.trunc() != net {
@@ -259,7 +261,8 @@ fn is_label(label: &str) -> bool {
 
 /// Whether some resolver would take a name with this last label for an address.
 fn looks_numeric(label: &str) -> bool {
-    let hex = label.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let hex =
+        label.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     hex || label.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -81,8 +81,24 @@ impl Schemes {
 
 /// The methods a capability may name. `CONNECT` is not among them: it opens a tunnel.
 const METHODS: [&str; 18] = [
-    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "PROPPATCH", "MKCOL",
-    "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH",
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "QUERY",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "SEARCH",
 ];
 
 /// One HTTP method.
@@ -176,7 +192,9 @@ impl fmt::Display for Methods {
 /// A finding if it has dot segments, empty segments, encoded slashes, backslashes, control characters or
 /// malformed escapes.
 pub fn url_path(target: &str) -> Result<AbsPath, Finding> {
-    let bad = |why: &str| Finding::new(Code::UrlInvalid, format!("`{target}` is not a path that can be judged: {why}"));
+    let bad = |why: &str| {
+        Finding::new(Code::UrlInvalid, format!("`{target}` is not a path that can be judged: {why}"))
+    };
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let path = if path.is_empty() { "/" } else { path };
     let mut decoded = Vec::with_capacity(path.len());

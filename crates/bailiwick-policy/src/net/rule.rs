@@ -176,9 +176,8 @@ impl Speech {
                 let ech_met = (*raw || *ech) && (*other_raw || *other_ech) && !raw_met;
                 Some(Some(Self::Connect { raw: raw_met, ech: ech_met }))
             }
-            (Self::Connect { .. }, http @ Self::Http { .. }) | (http @ Self::Http { .. }, Self::Connect { .. }) => {
-                Some(Some(http.clone()))
-            }
+            (Self::Connect { .. }, http @ Self::Http { .. })
+            | (http @ Self::Http { .. }, Self::Connect { .. }) => Some(Some(http.clone())),
             (
                 Self::Http { schemes, methods, path },
                 Self::Http { schemes: other_schemes, methods: other_methods, path: other_path },

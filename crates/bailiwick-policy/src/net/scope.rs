@@ -54,7 +54,8 @@ impl NetScope {
             Self::None => Vec::new(),
             Self::Any => vec![everything()],
             Self::Only(clauses) => {
-                let found: Option<Vec<_>> = clauses.0.iter().map(|set| set.deciding(request).cloned()).collect();
+                let found: Option<Vec<_>> =
+                    clauses.0.iter().map(|set| set.deciding(request).cloned()).collect();
                 found.unwrap_or_default()
             }
         }
@@ -66,7 +67,9 @@ impl NetScope {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::Any, scope) | (scope, Self::Any) => scope.clone(),
-            (Self::Only(a), Self::Only(b)) => b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set)),
+            (Self::Only(a), Self::Only(b)) => {
+                b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set))
+            }
         }
     }
 

@@ -66,7 +66,10 @@ impl NetSet {
     }
 
     /// The rules whose hosts include `host`.
-    pub(super) fn matching<'s, 'h>(&'s self, host: &'h Host) -> impl Iterator<Item = &'s NetRule> + use<'s, 'h> {
+    pub(super) fn matching<'s, 'h>(
+        &'s self,
+        host: &'h Host,
+    ) -> impl Iterator<Item = &'s NetRule> + use<'s, 'h> {
         let (name, nets) = match host {
             Host::Name(name) => (&**name, [].iter()),
             Host::Ip(_) => ("", self.nets.iter()),
@@ -93,7 +96,11 @@ impl NetSet {
     }
 
     /// Rules for the name itself (if `exact`) and for everything below one of its parents.
-    fn indexes_of<'s, 'h>(&'s self, name: &'h str, exact: bool) -> impl Iterator<Item = &'s usize> + use<'s, 'h> {
+    fn indexes_of<'s, 'h>(
+        &'s self,
+        name: &'h str,
+        exact: bool,
+    ) -> impl Iterator<Item = &'s usize> + use<'s, 'h> {
         let own = exact.then(|| self.names.get(name)).flatten();
         let parents = name.match_indices('.').filter_map(|(dot, _)| name.get(dot + 1..));
         own.into_iter().flatten().chain(parents.filter_map(|parent| self.below.get(parent)).flatten())

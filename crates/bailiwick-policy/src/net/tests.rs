@@ -25,7 +25,15 @@ fn tls(host: &str, port: u16) -> NetRequest {
 #[test]
 fn private_addresses_need_to_be_named() {
     let any = scope(&["net:connect:*"]);
-    for host in ["127.0.0.1", "10.1.2.3", "169.254.169.254", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "localhost"] {
+    for host in [
+        "127.0.0.1",
+        "10.1.2.3",
+        "169.254.169.254",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "localhost",
+    ] {
         assert!(!any.allows(&tls(host, 80)), "{host}");
         assert!(scope(&["net:connect:*?blockPrivate=false"]).allows(&tls(host, 80)), "{host}");
     }
@@ -36,7 +44,10 @@ fn private_addresses_need_to_be_named() {
     assert!(scope(&["net:connect:127.0.0.1:8080"]).allows(&tls("127.0.0.1", 8080)));
     assert!(scope(&["net:connect:localhost"]).allows(&tls("localhost", 8080)));
     assert!(scope(&["net:connect:10.0.0.0/8"]).allows(&tls("10.9.9.9", 1)));
-    assert!(!scope(&["net:connect:0.0.0.0/0"]).allows(&tls("10.9.9.9", 1)), "a block that mixes both opts nothing in");
+    assert!(
+        !scope(&["net:connect:0.0.0.0/0"]).allows(&tls("10.9.9.9", 1)),
+        "a block that mixes both opts nothing in"
+    );
     assert!(scope(&["net:connect:0.0.0.0/0"]).allows(&tls("11.9.9.9", 1)));
 }
 
@@ -47,8 +58,14 @@ fn containment_is_decided_over_unions() {
         (&["net:connect:a.test:1-10"], &["net:connect:a.test:1-5", "net:connect:a.test:6-10"]),
         (&["net:connect:*.a.test"], &["net:connect:*.a.test:1-100", "net:connect:*.test:101-65535"]),
         (&["net:https:GET@https://a.test/x"], &["net:connect:a.test:443"]),
-        (&["net:https:GET,POST@https://a.test"], &["net:https:GET@https://a.test", "net:https:POST@https://*.test"]),
-        (&["net:https:https://a.test/p/*"], &["net:https:https://a.test/p/[a-m]*", "net:https:https://a.test/p/[!a-m]*"]),
+        (
+            &["net:https:GET,POST@https://a.test"],
+            &["net:https:GET@https://a.test", "net:https:POST@https://*.test"],
+        ),
+        (
+            &["net:https:https://a.test/p/*"],
+            &["net:https:https://a.test/p/[a-m]*", "net:https:https://a.test/p/[!a-m]*"],
+        ),
         (&["net:connect:a.test?ech=allow"], &["net:connect:a.test?protocol=raw"]),
         (&["net:connect:1.1.1.1?blockPrivate=false"], &["net:connect:1.1.1.1"]),
     ] {
@@ -75,14 +92,26 @@ fn url_paths_are_judged_once() {
     for good in ["/", "/a/b?q=1", "/a%20b", "", "/caf%C3%A9"] {
         url_path(good).unwrap_or_else(|finding| panic!("{good}: {finding}"));
     }
-    for bad in ["/a/../b", "/%2e%2e/b", "/a%2fb", "/a%5cb", "/a\\b", "/a%", "/a%zz", "//b", "/%00", "/a%252fb", "x"] {
+    for bad in
+        ["/a/../b", "/%2e%2e/b", "/a%2fb", "/a%5cb", "/a\\b", "/a%", "/a%zz", "//b", "/%00", "/a%252fb", "x"]
+    {
         assert!(url_path(bad).is_err(), "{bad}");
     }
 }
 
 /// Hosts, ports and ways of speaking that the generated rules can tell apart.
 fn universe() -> Vec<NetRequest> {
-    let hosts = ["a.test", "b.test", "x.a.test", "test", "localhost", "1.1.1.1", "10.0.0.1", "10.200.0.1", "[2600::1]"];
+    let hosts = [
+        "a.test",
+        "b.test",
+        "x.a.test",
+        "test",
+        "localhost",
+        "1.1.1.1",
+        "10.0.0.1",
+        "10.200.0.1",
+        "[2600::1]",
+    ];
     let mut all = Vec::new();
     for host in hosts {
         for port in [80, 443, 8080] {
@@ -109,7 +138,17 @@ fn universe() -> Vec<NetRequest> {
 
 fn any_rule() -> impl Strategy<Value = String> {
     let host = prop::sample::select(vec![
-        "*", "a.test", "b.test", "*.test", "*.a.test", "localhost", "1.1.1.1", "10.0.0.0/8", "10.0.0.0/9", "10.128.0.0/9", "[2600::/16]",
+        "*",
+        "a.test",
+        "b.test",
+        "*.test",
+        "*.a.test",
+        "localhost",
+        "1.1.1.1",
+        "10.0.0.0/8",
+        "10.0.0.0/9",
+        "10.128.0.0/9",
+        "[2600::/16]",
     ]);
     let port = prop::sample::select(vec!["", ":443", ":80-443", ":444-65535", ":1-79"]);
     let end = prop::sample::select(vec!["", "", "?blockPrivate=false", "?protocol=raw", "?ech=allow"]);
@@ -117,7 +156,8 @@ fn any_rule() -> impl Strategy<Value = String> {
     let method = prop::sample::select(vec!["", "GET@", "GET,POST@"]);
     let path = prop::sample::select(vec!["", "/p", "/p/*", "/*"]);
     let scheme = prop::sample::select(vec!["http", "https"]);
-    let http = (scheme, method, host, port, path).prop_map(|(s, m, h, p, x)| format!("net:{s}:{m}{s}://{h}{p}{x}"));
+    let http =
+        (scheme, method, host, port, path).prop_map(|(s, m, h, p, x)| format!("net:{s}:{m}{s}://{h}{p}{x}"));
     prop_oneof![connect, http, Just("net:http,https:GET".to_owned()), Just("net:https:*".to_owned())]
 }
 

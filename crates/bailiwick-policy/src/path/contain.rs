@@ -103,7 +103,8 @@ impl Shape {
 
 impl<'a> Search<'a> {
     fn new(query: &'a Query) -> Self {
-        let mut search = Search { ops: Vec::new(), starts: Vec::new(), clauses: query.within.len() + 1, letters: vec![] };
+        let mut search =
+            Search { ops: Vec::new(), starts: Vec::new(), clauses: query.within.len() + 1, letters: vec![] };
         let mut edges: BTreeSet<u32> = [1, 0x2e, 0x2f, 0x30, 0xd800, 0xe000, 0x11_0000].into();
         search.add(&query.driver, 0, &mut edges);
         for (index, clause) in query.within.iter().enumerate() {
@@ -288,7 +289,11 @@ fn witness(prefix: &str, trail: &[(usize, char)], mut index: usize) -> AbsPath {
 fn representatives(edges: &BTreeSet<u32>) -> Vec<char> {
     let starts = edges.iter();
     let ends = edges.iter().skip(1);
-    starts.zip(ends).filter(|(start, _)| **start != 0x2f && **start != 0).filter_map(|(s, e)| readable(*s, *e)).collect()
+    starts
+        .zip(ends)
+        .filter(|(start, _)| **start != 0x2f && **start != 0)
+        .filter_map(|(s, e)| readable(*s, *e))
+        .collect()
 }
 
 fn readable(start: u32, end: u32) -> Option<char> {

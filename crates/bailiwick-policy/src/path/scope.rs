@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::set::{GlobPattern, tree_glob};
 use super::contain::{Budget, Query};
+use super::set::{GlobPattern, tree_glob};
 use super::{AbsPath, PathPattern, PathSet};
 use crate::lattice::Containment;
 
@@ -78,7 +78,9 @@ impl PathScope {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::Any, scope) | (scope, Self::Any) => scope.clone(),
-            (Self::Only(a), Self::Only(b)) => b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set)),
+            (Self::Only(a), Self::Only(b)) => {
+                b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set))
+            }
         }
     }
 
@@ -131,7 +133,11 @@ impl PathScope {
 }
 
 /// Whether the conjunction is within the union (`None`: within nothing at all).
-fn clauses_within(clauses: &[Arc<PathSet>], bound: Option<&PathSet>, budget: &mut Budget) -> Containment<AbsPath> {
+fn clauses_within(
+    clauses: &[Arc<PathSet>],
+    bound: Option<&PathSet>,
+    budget: &mut Budget,
+) -> Containment<AbsPath> {
     if let Some(bound) = bound
         && clauses.iter().any(|set| **set == *bound)
     {
@@ -158,7 +164,12 @@ fn clauses_within(clauses: &[Arc<PathSet>], bound: Option<&PathSet>, budget: &mu
     answer
 }
 
-fn tree_within(tree: &str, others: &[&PathSet], bound: Option<&PathSet>, budget: &mut Budget) -> Containment<AbsPath> {
+fn tree_within(
+    tree: &str,
+    others: &[&PathSet],
+    bound: Option<&PathSet>,
+    budget: &mut Budget,
+) -> Containment<AbsPath> {
     if bound.is_some_and(|bound| bound.tree_covers(tree)) {
         return Containment::Contained;
     }
@@ -175,7 +186,8 @@ fn glob_within(
     bound: Option<&PathSet>,
     budget: &mut Budget,
 ) -> Containment<AbsPath> {
-    let known = bound.is_some_and(|set| set.tree_covers(&glob.prefix) || set.globs().binary_search(glob).is_ok());
+    let known =
+        bound.is_some_and(|set| set.tree_covers(&glob.prefix) || set.globs().binary_search(glob).is_ok());
     if known { Containment::Contained } else { search(glob.clone(), others, bound, budget) }
 }
 
@@ -218,7 +230,10 @@ fn explicit_meet(a: &PathSet, b: &PathSet) -> Option<Option<PathSet>> {
 
 /// The smaller of two patterns if one is within the other, nothing if they are apart, else unknown.
 fn pair_meet(a: &GlobPattern, b: &GlobPattern, budget: &mut Budget) -> Option<Option<GlobPattern>> {
-    let ask = |within: Vec<Vec<GlobPattern>>, outside: Vec<GlobPattern>, driver: &GlobPattern, budget: &mut Budget| {
+    let ask = |within: Vec<Vec<GlobPattern>>,
+               outside: Vec<GlobPattern>,
+               driver: &GlobPattern,
+               budget: &mut Budget| {
         Query { driver: driver.clone(), within, outside }.solve(budget).holds()
     };
     if ask(vec![], vec![b.clone()], a, budget) {

@@ -4,7 +4,7 @@
 //! another, so the only candidate for a path is its predecessor. Other patterns are sorted by the key of their
 //! literal prefix and found through the ancestors of the path.
 
-use super::{AbsPath, Part, PathPattern, glob, is_at_or_below};
+use super::{AbsPath, Part, PathPattern, Root, SYMBOL, glob, is_at_or_below};
 
 /// A non-empty union of patterns. Order and repetition of what it was made from leave no trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,8 @@ impl PathSet {
 
     /// Sorts, removes repetition and whatever a tree covers.
     pub(super) fn normal(mut trees: Vec<Box<str>>, globs: Vec<GlobPattern>) -> Option<Self> {
-        let (whole, mut globs): (Vec<_>, Vec<_>) = globs.into_iter().partition(|glob| *glob.rest == [Part::Deep]);
+        let (whole, mut globs): (Vec<_>, Vec<_>) =
+            globs.into_iter().partition(|glob| *glob.rest == [Part::Deep]);
         trees.extend(whole.into_iter().map(|tree| tree.prefix));
         trees.sort_unstable();
         let mut kept: Vec<Box<str>> = Vec::with_capacity(trees.len());
@@ -139,7 +140,8 @@ impl PathSet {
     /// The patterns that can match something at or below `base`: those above it, at it, or below it.
     pub(super) fn near<'a>(&'a self, base: &'a str) -> impl Iterator<Item = GlobPattern> + 'a {
         let from = self.trees.partition_point(|tree| **tree < *base);
-        let below = self.trees.get(from..).unwrap_or_default().iter().take_while(move |t| is_at_or_below(t, base));
+        let below =
+            self.trees.get(from..).unwrap_or_default().iter().take_while(move |t| is_at_or_below(t, base));
         let above = covering_tree(&self.trees, base).filter(|tree| *tree != base);
         let trees = above.into_iter().chain(below.map(|tree| &**tree)).map(tree_glob);
         let from = self.globs.partition_point(|glob| *glob.prefix < *base);
@@ -155,8 +157,12 @@ impl PathSet {
 impl GlobPattern {
     pub(super) fn pattern(&self) -> PathPattern {
         let literals = AbsPath::from_key(self.prefix.clone());
-        let parts = literals.components().map(|name| Part::Literal(name.into())).chain(self.rest.iter().cloned());
-        PathPattern { root: super::Root::Slash, parts: parts.collect() }
+        let mut names = literals.components().peekable();
+        let variable = names.next_if(|name| name.starts_with(SYMBOL));
+        let root =
+            variable.map_or(Root::Slash, |name| Root::Variable(name.trim_start_matches(SYMBOL).into()));
+        let parts = names.map(|name| Part::Literal(name.into())).chain(self.rest.iter().cloned()).collect();
+        PathPattern { root, parts }
     }
 }
 

@@ -94,7 +94,11 @@ fn meets_are_explicit_where_they_can_be() {
             continue;
         };
         let text: Vec<String> = match clauses.sets().len() {
-            1 => clauses.sets().flat_map(|set| set.patterns().collect::<Vec<_>>()).map(|p| p.to_string()).collect(),
+            1 => clauses
+                .sets()
+                .flat_map(|set| set.patterns().collect::<Vec<_>>())
+                .map(|p| p.to_string())
+                .collect(),
             _ => vec![],
         };
         assert_eq!(text.join(" "), met, "{a:?} {b:?}");
@@ -107,14 +111,16 @@ fn universe() -> Vec<AbsPath> {
     let mut all = vec![String::new()];
     let mut layer = vec![String::new()];
     for _ in 0..3 {
-        layer = layer.iter().flat_map(|base| names.iter().map(move |name| format!("{base}/{name}"))).collect();
+        layer =
+            layer.iter().flat_map(|base| names.iter().map(move |name| format!("{base}/{name}"))).collect();
         all.extend(layer.iter().cloned());
     }
     all.iter().map(|text| path(if text.is_empty() { "/" } else { text })).collect()
 }
 
 fn any_pattern() -> impl Strategy<Value = String> {
-    let part = prop::sample::select(vec!["a", "b", "ab", "*", "**", "?", "a*", "*b", "[ab]", "[!a]", "?b", "a?*"]);
+    let part =
+        prop::sample::select(vec!["a", "b", "ab", "*", "**", "?", "a*", "*b", "[ab]", "[!a]", "?b", "a?*"]);
     prop::collection::vec(part, 0..4).prop_map(|parts| format!("/{}", parts.join("/")))
 }
 

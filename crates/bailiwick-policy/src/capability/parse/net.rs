@@ -4,7 +4,8 @@ use super::refine::{Refinement, Refinements};
 use super::{Capability, locate, read_actions, require_scope, span_in, split_actions};
 use crate::finding::{Code, Finding};
 use crate::net::{
-    HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, parse_host_pattern, parse_ports,
+    HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, parse_host_pattern,
+    parse_ports,
 };
 use crate::path::{PathPattern, parse_pattern};
 
@@ -21,9 +22,12 @@ pub(super) fn parse_net(text: &str, rest: &str) -> Result<Capability, Finding> {
         return parse_connect(text, scope);
     }
     if schemes.len() < actions.len() {
-        return Err(Finding::new(Code::CapActionMixed, "`connect` takes hosts, `http` and `https` take requests")
-            .at(span_in(text, words))
-            .help("write two capabilities; `connect` covers HTTP to the host anyway"));
+        return Err(Finding::new(
+            Code::CapActionMixed,
+            "`connect` takes hosts, `http` and `https` take requests",
+        )
+        .at(span_in(text, words))
+        .help("write two capabilities; `connect` covers HTTP to the host anyway"));
     }
     let scope = require_scope(text, scope, "methods, `*`, or a URL")?;
     parse_http(text, scope, &schemes)
@@ -41,7 +45,11 @@ fn parse_connect(text: &str, scope: &str) -> Result<Capability, Finding> {
 }
 
 /// Reads `HOST`, `HOST:PORT`, `HOST:LOW-HIGH` or `HOST:*`.
-fn parse_host_and_ports(text: &str, scope: &str, default: PortRange) -> Result<(HostPattern, PortRange), Finding> {
+fn parse_host_and_ports(
+    text: &str,
+    scope: &str,
+    default: PortRange,
+) -> Result<(HostPattern, PortRange), Finding> {
     let end_of_host = match scope.rfind(']') {
         Some(bracket) => bracket + 1,
         None if scope.matches(':').count() > 1 => scope.len(),
@@ -73,7 +81,8 @@ fn parse_http(text: &str, scope: &str, schemes: &[Scheme]) -> Result<Capability,
     let scheme = check_scheme(text, url, schemes)?;
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     check_url(text, rest)?;
-    let authority_end = if rest.starts_with('[') { rest.find(']').map_or(0, |bracket| bracket + 1) } else { 0 };
+    let authority_end =
+        if rest.starts_with('[') { rest.find(']').map_or(0, |bracket| bracket + 1) } else { 0 };
     let path_at = rest.get(authority_end..).and_then(|tail| tail.find('/')).map(|at| at + authority_end);
     let (authority, path) = rest.split_at_checked(path_at.unwrap_or(rest.len())).unwrap_or((rest, ""));
     let default = PortRange::only(scheme.default_port());
@@ -114,9 +123,12 @@ fn check_scheme(text: &str, url: &str, schemes: &[Scheme]) -> Result<Scheme, Fin
     let scheme = Scheme::ALL.into_iter().find(|scheme| scheme.as_str() == written);
     match (scheme, schemes) {
         (Some(scheme), [only]) if scheme == *only => Ok(scheme),
-        _ => Err(Finding::new(Code::UrlScheme, format!("`{url}` does not start with the scheme that is granted"))
-            .at(span_in(text, url))
-            .help("write `net:http:http://…` or `net:https:https://…`, one capability for each scheme")),
+        _ => Err(Finding::new(
+            Code::UrlScheme,
+            format!("`{url}` does not start with the scheme that is granted"),
+        )
+        .at(span_in(text, url))
+        .help("write `net:http:http://…` or `net:https:https://…`, one capability for each scheme")),
     }
 }
 
@@ -130,7 +142,10 @@ fn check_url(text: &str, rest: &str) -> Result<(), Finding> {
         return bad("user or password", "inject credentials as environment variables");
     }
     if rest.contains(['#', '\\', ' ', '%']) {
-        return bad("fragment, backslash, space or percent escape", "write the decoded path, with `*` where needed");
+        return bad(
+            "fragment, backslash, space or percent escape",
+            "write the decoded path, with `*` where needed",
+        );
     }
     Ok(())
 }

@@ -82,7 +82,9 @@ fn read_one(text: &str, item: &str) -> Result<(Refinement, Span), Finding> {
         let names = KNOWN.map(|(known, ..)| known);
         let help = match nearest(name, names) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("the refinements are {}; a URL's query cannot be part of a capability", list(names)),
+            None => {
+                format!("the refinements are {}; a URL's query cannot be part of a capability", list(names))
+            }
         };
         return Err(Finding::new(Code::RefinementUnknown, format!("there is no refinement `{name}`"))
             .at(span)
@@ -105,9 +107,12 @@ pub(super) fn refuse_in_path(text: &str, scope: &str) -> Result<(), Finding> {
         if word {
             let kind = text.split(':').next().unwrap_or_default();
             let span = span_in(text, tail);
-            return Err(Finding::new(Code::RefinementWrongKind, format!("`{kind}` has no refinements, and `{name}=` looks like one"))
-                .at(span)
-                .help("remove it; to match a `=` behind a `?`, write `[=]`"));
+            return Err(Finding::new(
+                Code::RefinementWrongKind,
+                format!("`{kind}` has no refinements, and `{name}=` looks like one"),
+            )
+            .at(span)
+            .help("remove it; to match a `=` behind a `?`, write `[=]`"));
         }
     }
     Ok(())

@@ -1,0 +1,120 @@
+//! A TOML or JSON text as one kind of tree in which every value knows its place.
+//!
+//! Strict: no duplicate keys, no comments in JSON, bounded size and depth. What a reader does not ask for is a
+//! finding, so a misspelt key is never silently a default.
+
+mod fields;
+mod parse;
+
+pub(crate) use fields::Fields;
+pub(crate) use parse::parse;
+
+use std::borrow::Cow;
+
+use crate::finding::{Code, Finding, Span};
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Node<'t> {
+    pub(crate) span: Span,
+    pub(crate) value: Value<'t>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'t> {
+    Null,
+    Bool(bool),
+    /// A number as written.
+    Number(Cow<'t, str>),
+    /// A string; `inner` is where its first character stands, if it is written without escapes.
+    Text {
+        text: Cow<'t, str>,
+        inner: Option<usize>,
+    },
+    List(Vec<Node<'t>>),
+    Table(Vec<Entry<'t>>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Entry<'t> {
+    pub(crate) key: Cow<'t, str>,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node<'t>,
+}
+
+impl<'t> Node<'t> {
+    const fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::Text { .. } => "a string",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// A finding that something else was expected here.
+    pub(crate) fn expected(&self, code: Code, what: &str) -> Finding {
+        Finding::new(code, format!("expected {what}, found {}", self.kind())).at(self.span)
+    }
+
+    pub(crate) fn text(&self, code: Code) -> Result<&str, Finding> {
+        match &self.value {
+            Value::Text { text, .. } => Ok(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Table(_) => {
+                Err(self.expected(code, "a string"))
+            }
+        }
+    }
+
+    pub(crate) fn flag(&self, code: Code) -> Result<bool, Finding> {
+        match &self.value {
+            Value::Bool(flag) => Ok(*flag),
+            Value::Null | Value::Text { .. } | Value::Number(_) | Value::List(_) | Value::Table(_) => {
+                Err(self.expected(code, "`true` or `false`"))
+            }
+        }
+    }
+
+    pub(crate) fn whole(&self, code: Code) -> Result<u64, Finding> {
+        match &self.value {
+            Value::Number(text) => text.parse().map_err(|_| {
+                Finding::new(code, format!("`{text}` is not a whole number that fits")).at(self.span)
+            }),
+            Value::Null | Value::Text { .. } | Value::Bool(_) | Value::List(_) | Value::Table(_) => {
+                Err(self.expected(code, "a whole number"))
+            }
+        }
+    }
+
+    pub(crate) fn list(&self, code: Code) -> Result<&[Self], Finding> {
+        match &self.value {
+            Value::List(items) => Ok(items),
+            Value::Null | Value::Text { .. } | Value::Bool(_) | Value::Number(_) | Value::Table(_) => {
+                Err(self.expected(code, "a list"))
+            }
+        }
+    }
+
+    pub(crate) fn table(&self, code: Code) -> Result<&[Entry<'t>], Finding> {
+        match &self.value {
+            Value::Table(entries) => Ok(entries),
+            Value::Null | Value::Text { .. } | Value::Bool(_) | Value::Number(_) | Value::List(_) => {
+                Err(self.expected(code, "a table"))
+            }
+        }
+    }
+
+    /// Puts a finding about the text of this string where it stands in the document.
+    pub(crate) fn place<T>(&self, result: Result<T, Finding>) -> Result<T, Finding> {
+        let inner = match &self.value {
+            Value::Text { inner, .. } => *inner,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Table(_) => None,
+        };
+        result.map_err(|finding| {
+            finding
+                .map_span(|span| Some(span.zip(inner).map_or(self.span, |(span, inner)| span.shifted(inner))))
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Reading a table field by field; what nobody asked for is a finding at the end.
+
+use super::{Entry, Node};
+use crate::capability::nearest;
+use crate::finding::{Code, Collector, Finding, Span};
+
+/// The fields of one table.
+pub(crate) struct Fields<'n, 't> {
+    what: &'static str,
+    span: Span,
+    entries: &'n [Entry<'t>],
+    asked: Vec<&'static str>,
+}
+
+impl<'n, 't> Fields<'n, 't> {
+    /// The fields of `node`, which should be a table; `what` names it in messages.
+    pub(crate) fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
+        let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
+        Ok(Self { what, span: node.span, entries, asked: Vec::new() })
+    }
+
+    /// The value of a field that need not be there.
+    pub(crate) fn optional(&mut self, key: &'static str) -> Option<&'n Node<'t>> {
+        self.asked.push(key);
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    /// The value of a field known by either of two names.
+    pub(crate) fn either(
+        &mut self,
+        key: &'static str,
+        other: &'static str,
+        found: &mut Collector,
+    ) -> Option<&'n Node<'t>> {
+        let (first, second) = (self.optional(key), self.optional(other));
+        if let (Some(_), Some(second)) = (first, second) {
+            let message = format!("`{key}` and `{other}` are the same field");
+            found.push(
+                Finding::new(Code::ManifestDuplicateField, message).at(second.span).help("keep one of them"),
+            );
+        }
+        first.or(second)
+    }
+
+    /// The value of a field that must be there.
+    pub(crate) fn required(&mut self, key: &'static str, code: Code) -> Result<&'n Node<'t>, Finding> {
+        let (what, span) = (self.what, Span::new(self.span.start, self.span.start));
+        self.optional(key).ok_or_else(|| {
+            Finding::new(code, format!("{what} has no `{key}`")).at(span).help(format!("add `{key}`"))
+        })
+    }
+
+    /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted.
+    pub(crate) fn finish(self, code: Code, found: &mut Collector) {
+        for entry in self.entries {
+            let extension = entry.key.starts_with("x-") || entry.key == "_meta";
+            if extension || self.asked.contains(&&*entry.key) {
+                continue;
+            }
+            let help = match nearest(&entry.key, self.asked.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known here: {}; extensions start with `x-`", self.asked.join(", ")),
+            };
+            let message = format!("{} has no field `{}`", self.what, entry.key);
+            found.push(Finding::new(code, message).at(entry.key_span).help(help));
+        }
+    }
+}

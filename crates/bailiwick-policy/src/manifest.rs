@@ -1,0 +1,199 @@
+//! Manifests: one file per server or agent that says what each tool needs.
+//!
+//! `text → Manifest → Checked`: reading finds what is wrong with the text, checking what is wrong with it on
+//! this host. Both are all or nothing; a manifest with a finding grants nothing.
+
+mod check;
+mod limits;
+mod policy;
+mod read;
+mod render;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Checked, CheckedTool, Origin};
+pub use limits::Limits;
+pub use policy::{Risk, Stance, ToolPolicy};
+pub use schema::SCHEMA;
+
+pub(crate) use read::read_node;
+
+use std::collections::BTreeMap;
+
+use crate::capability::Capability;
+use crate::finding::{Findings, Span};
+
+/// The most tools one manifest may declare.
+pub const MAX_TOOLS: usize = 10_000;
+/// The most capabilities one manifest may declare.
+pub const MAX_CAPABILITIES: usize = 200_000;
+
+/// A manifest as written, every line of it understood.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) description: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) server: Vec<Declared<Capability>>,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) limits: Limits,
+    pub(crate) pins: Pins,
+}
+
+/// A line and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared<T> {
+    /// What was declared.
+    pub value: T,
+    /// Where.
+    pub span: Span,
+}
+
+/// What one tool needs, and when it may run.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    pub(crate) description: Option<String>,
+    /// `None` if the tool says what it needs by its policy alone.
+    pub(crate) capabilities: Option<Vec<Declared<Capability>>>,
+    pub(crate) policy: Option<ToolPolicy>,
+    pub(crate) constraints: Constraints,
+    pub(crate) risk: Option<Risk>,
+}
+
+/// When and how often a tool may run in one session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Constraints {
+    /// At most this many times.
+    pub max_invocations: Option<u64>,
+    /// Only after all of these have succeeded.
+    pub only_after: Vec<String>,
+    /// Never.
+    pub forbidden: bool,
+    /// Only with a person's consent, each time.
+    pub confirm: bool,
+}
+
+/// Hashes that tool definitions and server instructions must have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Of the server's instructions.
+    pub instructions: Option<String>,
+    /// Of the set of tools.
+    pub set: Option<String>,
+    /// Of each tool's definition.
+    pub tools: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Reads a manifest, TOML or JSON.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text, in its order.
+    pub fn parse(text: &str) -> Result<Self, Findings> {
+        read_node(&crate::document::parse(text)?)
+    }
+
+    /// The server's or agent's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its version, as written.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// The command that starts the server, and its arguments.
+    #[must_use]
+    pub fn command(&self) -> Option<(&str, &[String])> {
+        self.command.as_deref().map(|command| (command, &*self.args))
+    }
+
+    /// Environment variables with fixed values.
+    #[must_use]
+    pub const fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    /// What the server needs whichever tool runs.
+    #[must_use]
+    pub fn server_capabilities(&self) -> &[Declared<Capability>] {
+        &self.server
+    }
+
+    /// The tools, as written.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Resource limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Pinned hashes.
+    #[must_use]
+    pub const fn pins(&self) -> &Pins {
+        &self.pins
+    }
+}
+
+impl Tool {
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its name stands.
+    #[must_use]
+    pub const fn span(&self) -> Span {
+        self.span
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// What it needs; `None` if its policy alone says so.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<&[Declared<Capability>]> {
+        self.capabilities.as_deref()
+    }
+
+    /// Its policy.
+    #[must_use]
+    pub const fn policy(&self) -> Option<&ToolPolicy> {
+        self.policy.as_ref()
+    }
+
+    /// When and how often it may run.
+    #[must_use]
+    pub const fn constraints(&self) -> &Constraints {
+        &self.constraints
+    }
+
+    /// How risky it says it is.
+    #[must_use]
+    pub fn risk(&self) -> Option<Risk> {
+        self.risk.or_else(|| self.policy.as_ref().and_then(ToolPolicy::risk))
+    }
+}

@@ -1,0 +1,103 @@
+//! Resource limits: durations and sizes as people write them.
+
+use crate::document::{Fields, Node, Value};
+use crate::finding::{Code, Collector, Finding};
+
+/// What a server may use; absent means the sandbox's own default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall-clock time of one call, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Memory, in bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// Processor time, in thousandths of a processor.
+    pub cpu_milli: Option<u64>,
+    /// The largest file that may be written, in bytes.
+    pub file_size: Option<u64>,
+}
+
+/// Reads a `limits` table.
+pub(super) fn read_limits(node: &Node<'_>, found: &mut Collector) -> Limits {
+    let Some(mut fields) = found.keep(Fields::of(node, "limits", Code::ManifestLimit)) else {
+        return Limits::default();
+    };
+    let mut field = |key, read: fn(&Node<'_>) -> Result<u64, Finding>| {
+        fields.optional(key).and_then(|node| found.keep(read(node).and_then(|value| positive(value, node))))
+    };
+    let limits = Limits {
+        timeout_ms: field("timeout", duration_ms),
+        memory: field("memory", size),
+        pids: field("pids", |node| node.whole(Code::ManifestLimit)),
+        cpu_milli: field("cpu", thousandths),
+        file_size: field("file_size", size),
+    };
+    fields.finish(Code::ManifestUnknownField, found);
+    limits
+}
+
+fn positive(value: u64, node: &Node<'_>) -> Result<u64, Finding> {
+    if value > 0 {
+        return Ok(value);
+    }
+    Err(Finding::new(Code::ManifestLimit, "a limit of zero lets nothing run")
+        .at(node.span)
+        .help("leave it out for the default"))
+}
+
+/// `30s`, `500ms`, `5m`, `1h`; a plain number is seconds.
+fn duration_ms(node: &Node<'_>) -> Result<u64, Finding> {
+    units(
+        node,
+        &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)],
+        1_000,
+        "a duration such as `30s` or `500ms`",
+    )
+}
+
+/// `512M`, `2G`, `64K`; a plain number is bytes.
+fn size(node: &Node<'_>) -> Result<u64, Finding> {
+    units(node, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], 1, "a size such as `512M` or `2G`")
+}
+
+fn units(node: &Node<'_>, units: &[(&str, u64)], plain: u64, what: &str) -> Result<u64, Finding> {
+    let text = match &node.value {
+        Value::Number(text) | Value::Text { text, .. } => &**text,
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Table(_) => {
+            return Err(node.expected(Code::ManifestLimit, what));
+        }
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
+    let factor = if unit.is_empty() {
+        Some(plain)
+    } else {
+        units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)
+    };
+    let value =
+        number.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
+    value.ok_or_else(|| {
+        Finding::new(Code::ManifestLimit, format!("`{text}` is not {what}"))
+            .at(node.span)
+            .help(format!("write {what}"))
+    })
+}
+
+/// `1`, `0.5`, `2.25` processors.
+fn thousandths(node: &Node<'_>) -> Result<u64, Finding> {
+    let Value::Number(text) = &node.value else {
+        return Err(node.expected(Code::ManifestLimit, "a number of processors such as `1.5`"));
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let padded = format!("{part:0<3}");
+    let value = (digits(whole) && digits(part) && part.len() <= 3 && !whole.is_empty())
+        .then(|| format!("{whole}{padded}").parse::<u64>().ok())
+        .flatten();
+    value.ok_or_else(|| {
+        Finding::new(Code::ManifestLimit, format!("`{text}` is not a number of processors"))
+            .at(node.span)
+            .help("write a number such as `1` or `0.5`, with at most three decimals")
+    })
+}

@@ -1,0 +1,252 @@
+//! A tool's policy: its stance on files, network, environment and programs, and the risk it declares.
+//!
+//! Absent means *unspecified*: the argument gate then has no opinion, but a review reads it as the widest and a
+//! sandbox as nothing. Unknown keys and modes are findings.
+
+use crate::authority::{Authority, Axis, Parts};
+use crate::capability::{Capability, EnvActions, FsActions, check_env_name, parse_program};
+use crate::document::{Fields, Node, Value};
+use crate::finding::{Code, Collector, Finding};
+use crate::net::{HostPattern, NetRule, PortRange, Speech};
+use crate::path::{PathPattern, parse_pattern};
+
+use super::Declared;
+use super::check::Resolve;
+
+/// How risky a tool says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// Reads what anyone may see.
+    Low,
+    /// Changes what can be put back.
+    Medium,
+    /// Changes what is hard to put back, or sees what is private.
+    High,
+    /// Can do lasting harm.
+    Critical,
+}
+
+impl Risk {
+    const ALL: [(&'static str, Self); 4] =
+        [("low", Self::Low), ("medium", Self::Medium), ("high", Self::High), ("critical", Self::Critical)];
+
+    /// The lower-case name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, risk)| *risk == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A stance on one subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stance<T> {
+    /// Nothing was said.
+    Unspecified,
+    /// Nothing may be touched.
+    None,
+    /// Just these; never empty.
+    Only(Vec<Declared<T>>),
+    /// Everything may be touched.
+    All,
+}
+
+/// A tool's stances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPolicy {
+    risk: Option<Risk>,
+    read: Stance<Capability>,
+    write: Stance<Capability>,
+    network: Stance<Capability>,
+    environment: Stance<Capability>,
+    exec: Stance<Capability>,
+}
+
+impl ToolPolicy {
+    /// The risk it declares.
+    #[must_use]
+    pub const fn risk(&self) -> Option<Risk> {
+        self.risk
+    }
+
+    /// Files that may be read.
+    #[must_use]
+    pub const fn read(&self) -> &Stance<Capability> {
+        &self.read
+    }
+
+    /// Files that may be changed.
+    #[must_use]
+    pub const fn write(&self) -> &Stance<Capability> {
+        &self.write
+    }
+
+    pub(super) const fn stances(&self) -> [(&'static str, &Stance<Capability>); 5] {
+        [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("network", &self.network),
+            ("environment", &self.environment),
+            ("exec", &self.exec),
+        ]
+    }
+
+    /// The lines that the stances stand for, where they are specified.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Declared<Capability>> {
+        self.stances().into_iter().flat_map(|(_, stance)| match stance {
+            Stance::Only(lines) => &**lines,
+            Stance::Unspecified | Stance::None | Stance::All => &[],
+        })
+    }
+
+    /// Adds what the policy says may be touched; what it leaves open adds nothing.
+    pub(super) fn add_to(&self, parts: &mut Parts, resolve: Resolve<'_>) -> Result<(), Finding> {
+        for (subject, stance) in self.stances() {
+            match stance {
+                Stance::Only(lines) => lines.iter().try_for_each(|line| parts.add(&resolve(&line.value)?))?,
+                Stance::All => add_everything(parts, subject)?,
+                Stance::None | Stance::Unspecified => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds everything on the subjects that the policy leaves open or allows wholesale.
+    pub(super) fn add_open(&self, parts: &mut Parts) -> Result<(), Finding> {
+        let open = self
+            .stances()
+            .into_iter()
+            .filter(|(_, stance)| matches!(stance, Stance::All | Stance::Unspecified));
+        open.map(|(subject, _)| add_everything(parts, subject)).collect()
+    }
+
+    /// The most that the policy can be read as: what it leaves open is open.
+    pub(super) fn widest(&self, resolve: Resolve<'_>) -> Result<Authority, Finding> {
+        let mut parts = Parts::default();
+        self.add_to(&mut parts, resolve)?;
+        Ok(parts.authority().with_top_where(|axis| self.is_unspecified(axis)))
+    }
+
+    fn is_unspecified(&self, axis: Axis) -> bool {
+        let stance = match axis {
+            Axis::FsRead => &self.read,
+            Axis::FsWrite => &self.write,
+            Axis::Net => &self.network,
+            Axis::Env => &self.environment,
+            Axis::Exec => &self.exec,
+            Axis::Ipc | Axis::Clock | Axis::MaxCalls | Axis::Generation => return true,
+        };
+        *stance == Stance::Unspecified
+    }
+}
+
+/// Everything on a subject, refinements excepted.
+fn add_everything(parts: &mut Parts, subject: &str) -> Result<(), Finding> {
+    parts.add(&match subject {
+        "read" => Capability::Fs { actions: FsActions::READ, path: PathPattern::everything() },
+        "write" => Capability::Fs { actions: FsActions::WRITE, path: PathPattern::everything() },
+        "network" => {
+            let speech = Speech::Connect { raw: false, ech: false };
+            Capability::Net(NetRule::new(HostPattern::Any, PortRange::ANY, false, speech))
+        }
+        "exec" => Capability::Exec { program: None, nested_sandbox: false, from_writable: false },
+        _ => {
+            parts.add_every_variable();
+            return Ok(());
+        }
+    })
+}
+
+/// Reads a `policy` table.
+pub(super) fn read_policy(node: &Node<'_>, found: &mut Collector) -> Option<ToolPolicy> {
+    let mut fields = found.keep(Fields::of(node, "a policy", Code::ManifestShape))?;
+    let risk = fields.optional("risk").and_then(|node| found.keep(read_risk(node)));
+    let (mut read, mut write) = (Stance::Unspecified, Stance::Unspecified);
+    if let Some(node) = fields.optional("filesystem")
+        && let Some(mut files) = found.keep(Fields::of(node, "filesystem", Code::PolicyMode))
+    {
+        read = files
+            .optional("read")
+            .map_or(Stance::Unspecified, |node| read_stance(node, false, read_path, found));
+        write = files
+            .optional("write")
+            .map_or(Stance::Unspecified, |node| read_stance(node, false, write_path, found));
+        files.finish(Code::ManifestUnknownField, found);
+    }
+    let mut stance = |key, modes, read: fn(&str) -> Result<Capability, Finding>| {
+        fields.optional(key).map_or(Stance::Unspecified, |node| read_stance(node, modes, read, found))
+    };
+    let network = stance("network", true, host);
+    let environment = stance("environment", false, variable);
+    let exec = stance("exec", true, program);
+    fields.finish(Code::ManifestUnknownField, found);
+    Some(ToolPolicy { risk, read, write, network, environment, exec })
+}
+
+/// Reads `low`, `medium`, `high` or `critical`.
+pub(super) fn read_risk(node: &Node<'_>) -> Result<Risk, Finding> {
+    let text = node.text(Code::PolicyRisk)?;
+    Risk::ALL.iter().find(|(name, _)| *name == text).map(|(_, risk)| *risk).ok_or_else(|| {
+        Finding::new(Code::PolicyRisk, format!("`{text}` is not a risk"))
+            .at(node.span)
+            .help("write `low`, `medium`, `high` or `critical`")
+    })
+}
+
+/// A list, or where `modes` allows it `"deny"` or `"allow"`. A stance that cannot be read is `None`.
+fn read_stance(
+    node: &Node<'_>,
+    modes: bool,
+    read: fn(&str) -> Result<Capability, Finding>,
+    found: &mut Collector,
+) -> Stance<Capability> {
+    let what = if modes { "`\"deny\"`, `\"allow\"` or a list" } else { "a list" };
+    match &node.value {
+        Value::Text { text, .. } if modes && text == "deny" => Stance::None,
+        Value::Text { text, .. } if modes && text == "allow" => Stance::All,
+        Value::List(items) => {
+            let lines: Vec<_> = items.iter().filter_map(|item| found.keep(read_line(item, read))).collect();
+            if lines.is_empty() { Stance::None } else { Stance::Only(lines) }
+        }
+        Value::Text { text, .. } => {
+            let message = format!("`{text}` is not a stance");
+            found.push(Finding::new(Code::PolicyMode, message).at(node.span).help(format!("write {what}")));
+            Stance::None
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Table(_) => {
+            found.push(node.expected(Code::PolicyMode, what).help(format!("write {what}")));
+            Stance::None
+        }
+    }
+}
+
+fn read_line(
+    item: &Node<'_>,
+    read: fn(&str) -> Result<Capability, Finding>,
+) -> Result<Declared<Capability>, Finding> {
+    let text = item.text(Code::ManifestShape)?;
+    if text.chars().any(char::is_control) {
+        return Err(Finding::new(Code::CapControl, "an entry contains a control character").at(item.span));
+    }
+    Ok(Declared { value: item.place(read(text))?, span: item.span })
+}
+
+fn read_path(text: &str) -> Result<Capability, Finding> {
+    Ok(Capability::Fs { actions: FsActions::READ, path: parse_pattern(text, true)? })
+}
+
+fn write_path(text: &str) -> Result<Capability, Finding> {
+    Ok(Capability::Fs { actions: FsActions::WRITE, path: parse_pattern(text, true)? })
+}
+
+fn host(text: &str) -> Result<Capability, Finding> {
+    crate::capability::read_behind("net:connect:", text)
+}
+
+fn variable(text: &str) -> Result<Capability, Finding> {
+    check_env_name(text)?;
+    Ok(Capability::Env { actions: EnvActions::READ, name: Some(text.into()) })
+}
+
+fn program(text: &str) -> Result<Capability, Finding> {
+    Ok(Capability::Exec { program: Some(parse_program(text)?), nested_sandbox: false, from_writable: false })
+}

@@ -1,0 +1,272 @@
+//! From a tree to a manifest. Collects every finding before it gives up.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::limits::read_limits;
+use super::policy::{read_policy, read_risk};
+use super::{Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool};
+use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, parse};
+use crate::document::{Fields, Node, Value};
+use crate::finding::{Code, Collector, Finding, Findings, Span};
+
+/// Reads the tree of a whole file.
+pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
+    let mut found = Collector::default();
+    let mut fields = Fields::of(node, "a manifest", Code::ManifestShape)?;
+    fields.optional("$schema");
+    if let Some(grammar) = fields.optional("grammar")
+        && !matches!(grammar.value, Value::Text { .. } | Value::Number(_))
+    {
+        found.push(grammar.expected(Code::ManifestShape, "a string or a number"));
+    }
+    let name = required_text(&mut fields, "name", &mut found).unwrap_or_default();
+    let version = required_text(&mut fields, "version", &mut found).unwrap_or_default();
+    let description = optional_text(&mut fields, "description", &mut found);
+    let command = optional_text(&mut fields, "command", &mut found);
+    let args = fields.optional("args").map(|node| texts(node, &mut found)).unwrap_or_default();
+    let server_node = fields.either("serverCapabilities", "server_capabilities", &mut found);
+    let server = server_node.map(|node| read_capabilities(node, &mut found)).unwrap_or_default();
+    let env = fields.optional("env").map(|node| read_env(node, &server, &mut found)).unwrap_or_default();
+    let tools_node = fields.either("tools", "tool", &mut found);
+    let tools = tools_node.map(|node| read_tools(node, &mut found)).unwrap_or_default();
+    let limits = fields.optional("limits").map_or_else(Limits::default, |node| read_limits(node, &mut found));
+    let pins = fields.optional("pins").map(|node| read_pins(node, &tools, &mut found)).unwrap_or_default();
+    fields.finish(Code::ManifestUnknownField, &mut found);
+    check_size(&server, &tools, node, &mut found);
+    check_constraints(&tools, &mut found);
+    found.finish(Manifest { name, version, description, command, args, env, server, tools, limits, pins })
+}
+
+fn required_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Collector) -> Option<String> {
+    let node = found.keep(fields.required(key, Code::ManifestShape))?;
+    let text = found.keep(node.text(Code::ManifestShape))?;
+    found.keep(check_name(text, node.span)).map(|()| text.to_owned())
+}
+
+fn optional_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Collector) -> Option<String> {
+    let node = fields.optional(key)?;
+    let text = found.keep(node.text(Code::ManifestShape))?;
+    if text.contains('\0') {
+        found.push(
+            Finding::new(Code::CapControl, format!("`{key}` contains NUL")).at(node.span).help("remove it"),
+        );
+    }
+    Some(text.to_owned())
+}
+
+/// Names reach terminals, file names and arguments: printable, bounded, without white space.
+fn check_name(text: &str, span: Span) -> Result<(), Finding> {
+    let plain = text.chars().all(|c| c.is_ascii_graphic() && !"\"'`\\$<>|;&*?".contains(c));
+    if plain && (1..=214).contains(&text.len()) && !text.starts_with('-') {
+        return Ok(());
+    }
+    Err(Finding::new(Code::ManifestName, format!("`{}` is not a name", text.escape_debug()))
+        .at(span)
+        .help("write 1 to 214 ASCII letters, digits and signs such as `-_./@+`, without spaces or quotes"))
+}
+
+fn texts(node: &Node<'_>, found: &mut Collector) -> Vec<String> {
+    let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
+    items.iter().filter_map(|item| found.keep(item.text(Code::ManifestShape)).map(str::to_owned)).collect()
+}
+
+fn read_capabilities(node: &Node<'_>, found: &mut Collector) -> Vec<Declared<Capability>> {
+    let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
+    let read = items.iter().filter_map(|item| {
+        let text = found.keep(item.text(Code::ManifestShape))?;
+        let value = found.keep(item.place(parse(text, Scribe::Manifest)))?;
+        Some(Declared { value, span: item.span })
+    });
+    read.collect()
+}
+
+fn read_env(
+    node: &Node<'_>,
+    server: &[Declared<Capability>],
+    found: &mut Collector,
+) -> BTreeMap<String, String> {
+    let mut env = BTreeMap::new();
+    for entry in found.keep(node.table(Code::ManifestShape)).unwrap_or_default() {
+        let name = check_env_name(&entry.key).map_err(|finding| finding.at(entry.key_span));
+        let text = entry.node.text(Code::ManifestShape);
+        if found.keep(name).is_none() {
+            continue;
+        }
+        if is_loader_variable(&entry.key) && !injects(server, &entry.key) {
+            let message = format!("`{}` makes programs load or choose code", entry.key);
+            let help = format!(
+                "leave it out, or add `env:inject:{}?loader=true` to `serverCapabilities`",
+                entry.key
+            );
+            found.push(Finding::new(Code::EnvLoader, message).at(entry.key_span).help(help));
+        }
+        if let Some(text) = found.keep(text) {
+            env.insert(entry.key.to_string(), text.to_owned());
+        }
+    }
+    env
+}
+
+fn injects(server: &[Declared<Capability>], variable: &str) -> bool {
+    server.iter().any(|line| match &line.value {
+        Capability::Env { actions, name: Some(name) } => {
+            actions.contains(EnvActions::INJECT) && **name == *variable
+        }
+        Capability::Fs { .. }
+        | Capability::Net(_)
+        | Capability::Exec { .. }
+        | Capability::Env { .. }
+        | Capability::Ipc(_)
+        | Capability::Clock(_)
+        | Capability::Assert { .. } => false,
+    })
+}
+
+fn read_tools(node: &Node<'_>, found: &mut Collector) -> Vec<Tool> {
+    let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
+    let tools: Vec<Tool> =
+        items.iter().take(MAX_TOOLS + 1).filter_map(|item| read_tool(item, found)).collect();
+    let mut seen: HashMap<&str, ()> = HashMap::with_capacity(tools.len());
+    for tool in &tools {
+        if seen.insert(&tool.name, ()).is_some() {
+            let message = format!("there are two tools called `{}`", tool.name);
+            found.push(
+                Finding::new(Code::ManifestDuplicateTool, message)
+                    .at(tool.span)
+                    .help("merge them, or rename one"),
+            );
+        }
+    }
+    drop(seen);
+    tools
+}
+
+fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
+    let mut fields = found.keep(Fields::of(node, "a tool", Code::ManifestShape))?;
+    let name_node = found.keep(fields.required("name", Code::ManifestShape));
+    let name = name_node.and_then(|node| found.keep(node.text(Code::ManifestShape)));
+    if let Some((name, node)) = name.zip(name_node) {
+        found.keep(check_name(name, node.span));
+    }
+    let description = optional_text(&mut fields, "description", found);
+    let capabilities = fields.optional("capabilities").map(|node| read_capabilities(node, found));
+    let policy = fields.optional("policy").and_then(|node| read_policy(node, found));
+    let risk_node = fields.optional("risk");
+    let risk = risk_node.and_then(|node| found.keep(read_risk(node)));
+    let constraints =
+        fields.optional("constraints").map(|node| read_constraints(node, found)).unwrap_or_default();
+    fields.finish(Code::ManifestUnknownField, found);
+    if let (Some(own), Some(other), Some(node)) =
+        (risk, policy.as_ref().and_then(super::ToolPolicy::risk), risk_node)
+        && own != other
+    {
+        let message = format!("the tool says `{}`, its policy `{}`", own.as_str(), other.as_str());
+        found.push(Finding::new(Code::PolicyRisk, message).at(node.span).help("say it once"));
+    }
+    let span = name_node.map_or(node.span, |node| node.span);
+    let name = name.unwrap_or_default().to_owned();
+    Some(Tool { name, span, description, capabilities, policy, constraints, risk })
+}
+
+fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
+    let Some(mut fields) = found.keep(Fields::of(node, "constraints", Code::ManifestShape)) else {
+        return Constraints { forbidden: true, ..Constraints::default() };
+    };
+    let constraints = Constraints {
+        max_invocations: fields
+            .optional("max_invocations")
+            .and_then(|node| found.keep(node.whole(Code::ManifestShape))),
+        only_after: fields.optional("only_after").map(|node| texts(node, found)).unwrap_or_default(),
+        forbidden: fields
+            .optional("forbidden")
+            .and_then(|node| found.keep(node.flag(Code::ManifestShape)))
+            .unwrap_or(false),
+        confirm: fields
+            .optional("confirm")
+            .and_then(|node| found.keep(node.flag(Code::ManifestShape)))
+            .unwrap_or(false),
+    };
+    fields.finish(Code::ManifestUnknownField, found);
+    constraints
+}
+
+fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {
+    let Some(mut fields) = found.keep(Fields::of(node, "pins", Code::ManifestPin)) else {
+        return Pins::default();
+    };
+    let mut pins = Pins {
+        instructions: fields.optional("instructions").and_then(|node| found.keep(read_hash(node))),
+        set: fields.optional("set").and_then(|node| found.keep(read_hash(node))),
+        tools: BTreeMap::new(),
+    };
+    let entries = fields
+        .optional("tools")
+        .and_then(|node| found.keep(node.table(Code::ManifestPin)))
+        .unwrap_or_default();
+    for entry in entries {
+        if !tools.iter().any(|tool| tool.name == entry.key) {
+            let message = format!("there is no tool `{}` to pin", entry.key);
+            found.push(
+                Finding::new(Code::ManifestPin, message)
+                    .at(entry.key_span)
+                    .help("declare the tool, or drop the pin"),
+            );
+        }
+        if let Some(hash) = found.keep(read_hash(&entry.node)) {
+            pins.tools.insert(entry.key.to_string(), hash);
+        }
+    }
+    fields.finish(Code::ManifestUnknownField, found);
+    pins
+}
+
+fn read_hash(node: &Node<'_>) -> Result<String, Finding> {
+    let text = node.text(Code::ManifestPin)?;
+    let hex = text.strip_prefix("sha256:").unwrap_or_default();
+    let plain =
+        hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    if plain {
+        return Ok(text.to_owned());
+    }
+    Err(Finding::new(Code::ManifestPin, format!("`{}` is not a hash", text.escape_debug()))
+        .at(node.span)
+        .help("write `sha256:` and 64 lower-case hexadecimal digits"))
+}
+
+fn check_size(server: &[Declared<Capability>], tools: &[Tool], node: &Node<'_>, found: &mut Collector) {
+    let lines: usize = tools.iter().map(|tool| tool.capabilities.as_ref().map_or(0, Vec::len)).sum();
+    for (count, limit, what) in
+        [(tools.len(), MAX_TOOLS, "tools"), (server.len() + lines, MAX_CAPABILITIES, "capabilities")]
+    {
+        if count > limit {
+            let message = format!("more than {limit} {what}");
+            found.push(
+                Finding::new(Code::ManifestTooMany, message)
+                    .at(Span::new(node.span.start, node.span.start))
+                    .help("split the manifest, or write patterns instead of single paths"),
+            );
+        }
+    }
+}
+
+fn check_constraints(tools: &[Tool], found: &mut Collector) {
+    let names: std::collections::HashSet<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    for tool in tools {
+        for other in &tool.constraints.only_after {
+            if *other == tool.name {
+                let message = format!("`{other}` can only run after itself: it never can");
+                found.push(
+                    Finding::new(Code::ConstraintSelf, message).at(tool.span).help("name another tool"),
+                );
+            } else if !names.contains(&**other) {
+                let message = format!("`{}` can only run after `{other}`, which is no tool here", tool.name);
+                let meant = crate::capability::nearest(other, names.iter().copied());
+                let help = meant.map_or_else(
+                    || "declare it, or name another tool".to_owned(),
+                    |m| format!("did you mean `{m}`?"),
+                );
+                found.push(Finding::new(Code::ConstraintUnknownTool, message).at(tool.span).help(help));
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A manifest in canonical form: sorted, normalised, without what changes nothing a tool may touch.
+
+use serde_json::{Map, Value, json};
+
+use super::check::reviewed_lines;
+use super::{Constraints, Declared, Limits, Manifest, Stance, Tool, ToolPolicy};
+use crate::capability::Capability;
+
+impl Manifest {
+    /// The canonical JSON value: equal for manifests that declare the same.
+    #[must_use]
+    pub fn canonical(&self) -> Value {
+        let mut root = Map::new();
+        root.insert("name".into(), json!(self.name));
+        root.insert("version".into(), json!(self.version));
+        if let Some((command, args)) = self.command() {
+            root.insert("command".into(), json!(command));
+            insert_unless_empty(&mut root, "args", json!(args));
+        }
+        insert_unless_empty(&mut root, "env", json!(self.env));
+        insert_unless_empty(&mut root, "limits", limits(&self.limits));
+        insert_unless_empty(&mut root, "pins", self.canonical_pins());
+        insert_unless_empty(&mut root, "serverCapabilities", json!(canonical_lines(&self.server)));
+        let mut tools: Vec<&Tool> = self.tools.iter().collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        root.insert("tools".into(), tools.into_iter().map(Tool::canonical).collect());
+        Value::Object(root)
+    }
+
+    fn canonical_pins(&self) -> Value {
+        let mut pins = Map::new();
+        if let Some(hash) = &self.pins.instructions {
+            pins.insert("instructions".into(), json!(hash));
+        }
+        if let Some(hash) = &self.pins.set {
+            pins.insert("set".into(), json!(hash));
+        }
+        insert_unless_empty(&mut pins, "tools", json!(self.pins.tools));
+        Value::Object(pins)
+    }
+}
+
+impl Tool {
+    fn canonical(&self) -> Value {
+        let mut tool = Map::new();
+        tool.insert("name".into(), json!(self.name));
+        if let Some(lines) = &self.capabilities {
+            tool.insert("capabilities".into(), json!(canonical_lines(lines)));
+        }
+        if let Some(policy) = &self.policy {
+            tool.insert("policy".into(), policy.canonical());
+        }
+        if let Some(risk) = self.risk() {
+            tool.insert("risk".into(), json!(risk.as_str()));
+        }
+        insert_unless_empty(&mut tool, "constraints", constraints(&self.constraints));
+        Value::Object(tool)
+    }
+}
+
+impl ToolPolicy {
+    fn canonical(&self) -> Value {
+        let (mut policy, mut files) = (Map::new(), Map::new());
+        for (subject, stance) in self.stances() {
+            let value = match stance {
+                Stance::Unspecified => continue,
+                Stance::None if subject == "network" || subject == "exec" => json!("deny"),
+                Stance::None => json!([]),
+                Stance::All => json!("allow"),
+                Stance::Only(lines) => json!(scopes(lines)),
+            };
+            let table = if matches!(subject, "read" | "write") { &mut files } else { &mut policy };
+            table.insert(subject.into(), value);
+        }
+        insert_unless_empty(&mut policy, "filesystem", Value::Object(files));
+        Value::Object(policy)
+    }
+}
+
+/// The scopes of lines whose kind and actions the subject implies.
+fn scopes(lines: &[Declared<Capability>]) -> Vec<String> {
+    let texts = canonical_lines(lines);
+    texts.iter().map(|text| text.splitn(3, ':').nth(2).unwrap_or_default().to_owned()).collect()
+}
+
+/// Normalised lines: what others cover is gone, assertions come last.
+fn canonical_lines(lines: &[Declared<Capability>]) -> Vec<String> {
+    let normal = reviewed_lines(lines).ok().and_then(|authority| authority.capabilities());
+    let mut texts: Vec<String> = match normal {
+        Some(normal) => normal.iter().map(ToString::to_string).collect(),
+        None => lines.iter().map(|line| line.value.to_string()).collect(),
+    };
+    let asserts = lines.iter().filter(|line| matches!(line.value, Capability::Assert { .. }));
+    texts.extend(asserts.map(|line| line.value.to_string()));
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+fn limits(limits: &Limits) -> Value {
+    let mut table = Map::new();
+    for (key, value) in [
+        ("timeout", limits.timeout_ms.map(|ms| json!(format!("{ms}ms")))),
+        ("memory", limits.memory.map(|bytes| json!(bytes))),
+        ("pids", limits.pids.map(|pids| json!(pids))),
+        ("file_size", limits.file_size.map(|bytes| json!(bytes))),
+        ("cpu", limits.cpu_milli.map(thousandths)),
+    ] {
+        if let Some(value) = value {
+            table.insert(key.into(), value);
+        }
+    }
+    Value::Object(table)
+}
+
+/// A decimal number without going through floating point.
+fn thousandths(milli: u64) -> Value {
+    let text = format!("{}.{:03}", milli / 1000, milli % 1000);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+fn constraints(constraints: &Constraints) -> Value {
+    let mut table = Map::new();
+    if let Some(most) = constraints.max_invocations {
+        table.insert("max_invocations".into(), json!(most));
+    }
+    let mut after = constraints.only_after.clone();
+    after.sort();
+    after.dedup();
+    insert_unless_empty(&mut table, "only_after", json!(after));
+    for (key, flag) in [("forbidden", constraints.forbidden), ("confirm", constraints.confirm)] {
+        if flag {
+            table.insert(key.into(), json!(true));
+        }
+    }
+    Value::Object(table)
+}
+
+fn insert_unless_empty(table: &mut Map<String, Value>, key: &str, value: Value) {
+    let empty = match &value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    if !empty {
+        table.insert(key.to_owned(), value);
+    }
+}
