@@ -9,6 +9,7 @@ mod docs;
 mod edges;
 mod licences;
 mod repo;
+mod sources;
 mod words;
 
 /// Fails with one breach a line, under a sentence that says what the rule is.
