@@ -72,7 +72,7 @@ fn check_text(text: &str) -> Result<(), Finding> {
 }
 
 fn no_colon(text: &str) -> Finding {
-    let known = KINDS.iter().any(|kind| *kind == text);
+    let known = KINDS.contains(&text);
     let help = match text {
         _ if known => format!("write `{text}:actions:scope`, see `docs/capabilities.md`"),
         _ if text.starts_with(['/', '~', '$']) => format!("to read it, write `fs:read:{text}`"),

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::authority::{Authority, Axis, Parts};
+use crate::authority::{Authority, Axis, Parts, Request};
 use crate::capability::{Capability, EnvActions};
 use crate::finding::{Finding, Findings};
 use crate::lattice::Containment;
@@ -119,8 +119,7 @@ fn credential_reach(new: &Manifest, old: &Authority, fresh: &Authority) -> Optio
     if let Some(place) = exceeds(Axis::Net, old, fresh) {
         return Some(format!("{secret} is injected, and the server may now {place}"));
     }
-    let request = |name: &Box<str>| crate::authority::Request::InjectEnv(name.clone());
-    let added = secrets.iter().find(|name| !old.allows(&request(name)))?;
+    let added = secrets.iter().find(|name| !old.allows(&Request::InjectEnv((*name).clone())))?;
     (*fresh.net() != NetScope::None)
         .then(|| format!("{added} is newly injected, and the network can be reached"))
 }

@@ -90,10 +90,10 @@ fn parse_json(text: &str) -> Result<Node<'_>, Finding> {
     let value = parsed.map_err(|error| {
         let span = Span::new(error.range().start, error.range().end);
         let message = error.kind().to_string();
-        match error.kind() {
-            jsonc_parser::errors::ParseErrorKind::NestingDepthExceeded => deep(span),
-            _ => Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message))).at(span),
+        if matches!(error.kind(), jsonc_parser::errors::ParseErrorKind::NestingDepthExceeded) {
+            return deep(span);
         }
+        Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message))).at(span)
     })?;
     match value.value {
         Some(value) => json_node(value, text, 0),
