@@ -131,6 +131,7 @@ fn exec_example(program: Option<&Program>, more: Flags) -> Example {
     Example::Request(Request::Spawn(Spawn { program: program.clone(), nested_sandbox, from_writable }))
 }
 
+#[expect(clippy::borrowed_box, reason = "the key type of the map")]
 fn env_example(name: Option<&Box<str>>, more: Flags) -> Example {
     let reads = more.contains(env_flags::READ);
     match name {

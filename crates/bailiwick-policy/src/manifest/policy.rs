@@ -112,11 +112,12 @@ impl ToolPolicy {
 
     /// Adds everything on the subjects that the policy leaves open or allows wholesale.
     pub(super) fn add_open(&self, parts: &mut Parts) -> Result<(), Finding> {
-        let open = self
-            .stances()
-            .into_iter()
-            .filter(|(_, stance)| matches!(stance, Stance::All | Stance::Unspecified));
-        open.map(|(subject, _)| add_everything(parts, subject)).collect()
+        for (subject, stance) in self.stances() {
+            if matches!(stance, Stance::All | Stance::Unspecified) {
+                add_everything(parts, subject)?;
+            }
+        }
+        Ok(())
     }
 
     /// The most that the policy can be read as: what it leaves open is open.

@@ -104,7 +104,7 @@ impl Question<'_> {
         for scheme in schemes.iter() {
             for method in self.method_atoms(methods) {
                 let at = |path| ask(Speak::Http { scheme, method, path });
-                let answer = self.paths_within(path, &at(path.base())).map(&at);
+                let answer = self.paths_within(path, &at(path.base())).map(at);
                 if !answer.holds() {
                     return answer;
                 }

@@ -8,10 +8,9 @@ use crate::lattice::Containment;
 use crate::path::AbsPath;
 
 fn rule(text: &str) -> NetRule {
-    match text.parse::<Capability>().unwrap_or_else(|finding| panic!("{text}: {finding}")) {
-        Capability::Net(rule) => rule,
-        other => panic!("{other} is not a network rule"),
-    }
+    let read = text.parse::<Capability>().unwrap_or_else(|finding| panic!("{text}: {finding}"));
+    let Capability::Net(rule) = read else { panic!("{read} is not a network rule") };
+    rule
 }
 
 fn scope(texts: &[&str]) -> NetScope {
@@ -80,10 +79,9 @@ fn containment_is_decided_over_unions() {
         (&["net:connect:10.0.0.0/8"], &["net:connect:*"]),
         (&["net:connect:a.test"], &[]),
     ] {
-        match scope(a).within(&scope(b)) {
-            Containment::Exceeds(w) => assert!(scope(a).allows(&w) && !scope(b).allows(&w), "{w}"),
-            other => panic!("{a:?} {b:?}: {other:?}"),
-        }
+        let answer = scope(a).within(&scope(b));
+        let Containment::Exceeds(w) = &answer else { panic!("{a:?} {b:?}: {answer:?}") };
+        assert!(scope(a).allows(w) && !scope(b).allows(w), "{w}");
     }
 }
 
