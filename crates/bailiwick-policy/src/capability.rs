@@ -7,8 +7,6 @@ mod loader;
 mod parse;
 mod print;
 mod set;
-#[cfg(test)]
-mod tests;
 mod words;
 
 pub use parse::MAX_CAPABILITY;

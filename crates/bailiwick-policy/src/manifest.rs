@@ -9,8 +9,6 @@ mod policy;
 mod read;
 mod render;
 mod schema;
-#[cfg(test)]
-mod tests;
 
 pub use check::{Checked, CheckedTool, Origin};
 pub use limits::Limits;
