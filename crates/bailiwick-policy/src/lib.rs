@@ -2,3 +2,5 @@
 //!
 //! Pure: no files, sockets, clocks, environment or threads. Text comes in, values and findings go out.
 #![forbid(unsafe_code)]
+
+pub mod journal;
