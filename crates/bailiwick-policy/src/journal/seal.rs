@@ -73,7 +73,6 @@ pub struct Record {
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly every record is an event")]
 pub enum Entry {
     /// Something happened.
     Event(Event),

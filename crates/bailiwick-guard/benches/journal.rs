@@ -1,0 +1,2 @@
+//! How fast the journal is.
+fn main() {}

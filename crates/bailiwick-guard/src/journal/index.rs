@@ -1,0 +1,87 @@
+//! `index.jsonl`: which sessions exist, where they were closed and what retention removed. A chain of seals.
+//!
+//! Many processes add to it, each under an exclusive lock for as long as one entry takes. It is never cut.
+use super::fault::{During, JournalFault};
+use super::key::Sealer;
+use super::layout::{self, Layout};
+use bailiwick_policy::journal::{Chain, Line, Point, Seal, SealKind, SessionId};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// No entry is longer than this.
+const LONGEST: u64 = 2048;
+
+/// One thing to be said about a session.
+pub(super) struct Entry<'a> {
+    pub(super) kind: SealKind,
+    pub(super) session: &'a SessionId,
+    pub(super) point: Option<Point>,
+    pub(super) time: u64,
+}
+
+/// Adds an entry; when this returns, it is on disk.
+pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result<(), JournalFault> {
+    let path = layout.index();
+    let file = layout::open_or_create(&path)?;
+    file.lock().during("lock", &path)?;
+    let end = End::find(&file).during("read", &path)?;
+    let mut chain = Chain::index();
+    if let Some(last) = &end.last_line {
+        let point = last_point(last).ok_or_else(|| JournalFault::Damaged {
+            session: entry.session.clone(),
+            why: "the last entry of the index is not one".into(),
+        })?;
+        chain = chain.after(point);
+    }
+    let mut lines = Vec::new();
+    let mut push = |kind, point| {
+        let session = entry.session.clone();
+        let seal = Seal { kind, session, point, time: entry.time, key: sealer.public() };
+        chain.push_seal(&seal, |bytes| sealer.sign(bytes), &mut lines);
+    };
+    if end.is_torn {
+        push(SealKind::Repaired, None);
+    }
+    push(entry.kind, entry.point);
+    let written = file
+        .write_all_at(&lines, end.whole)
+        .and_then(|()| file.set_len(end.whole + lines.len() as u64))
+        .and_then(|()| file.sync_all());
+    if written.is_err() && !end.is_torn {
+        let _ = file.set_len(end.whole);
+    }
+    written.during("write", &path)?;
+    layout.sync()
+}
+
+/// How the file ends.
+struct End {
+    /// The length of all whole lines.
+    whole: u64,
+    last_line: Option<Vec<u8>>,
+    is_torn: bool,
+}
+
+impl End {
+    fn find(file: &File) -> std::io::Result<Self> {
+        let len = file.metadata()?.len();
+        let start = len.saturating_sub(2 * LONGEST);
+        let mut tail = vec![0; usize::try_from(len - start).unwrap_or(0)];
+        file.read_exact_at(&mut tail, start)?;
+        let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole == 0 && start > 0 {
+            return Err(std::io::Error::other("its end is not a line"));
+        }
+        let is_torn = whole < tail.len();
+        tail.truncate(whole);
+        let last_line = tail
+            .strip_suffix(b"\n")
+            .map(|text| text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().to_vec());
+        Ok(Self { whole: start + whole as u64, last_line, is_torn })
+    }
+}
+
+fn last_point(line: &[u8]) -> Option<Point> {
+    let line = Line::parse(line).ok().filter(Line::hash_holds)?;
+    Some(Point { seq: line.seq(), hash: *line.hash() })
+}

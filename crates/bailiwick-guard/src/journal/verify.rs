@@ -1,0 +1,203 @@
+//! Verifying a journal directory: every line of every session, every seal, and the index against the files.
+//!
+//! Reports the first problem of each session and of the index, located by file and line. Nothing is changed.
+//! What this proves and what not is in `docs/journal.md`: in short, a local key proves nothing against its own holder.
+mod session;
+
+use super::key;
+use super::layout::{self, Layout};
+use super::{JournalFault, fingerprint};
+use bailiwick_policy::journal::{
+    Chain, Digest, Line, Located, Point, SealKind, SessionId, Tamper, verify_lines,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What was kept elsewhere, to hold the journal against.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// The fingerprint of the key. Without it, the key beside the journal is taken, which its holder could replace.
+    pub key: Option<Digest>,
+    /// Last lines of sessions.
+    pub heads: Vec<(SessionId, Point)>,
+    /// Only this session.
+    pub session: Option<SessionId>,
+}
+
+/// What verification found.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The fingerprint of the key that every seal was held against.
+    pub key: Option<Digest>,
+    /// Each session.
+    pub sessions: Vec<SessionReport>,
+    /// What is wrong with the index.
+    pub index: Vec<Problem>,
+}
+
+/// One session.
+#[derive(Debug, Clone)]
+pub struct SessionReport {
+    /// The session.
+    pub session: SessionId,
+    /// How many segments it has.
+    pub segments: usize,
+    /// How many lines were walked.
+    pub lines: u64,
+    /// The last good line.
+    pub last: Option<Point>,
+    /// Lines up to here were removed by retention.
+    pub removed: Option<Point>,
+    /// Whether someone writes it now.
+    pub is_live: bool,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Something that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; 0 when the file as a whole is meant.
+    pub line: usize,
+    /// The number of the chain that is concerned, if one is.
+    pub seq: Option<u64>,
+    /// What was done.
+    pub tamper: Tamper,
+    /// Why that is known.
+    pub detail: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (file, code) = (self.file.display(), self.tamper.code());
+        match self.line {
+            0 => write!(f, "{file}: {code}: {}", self.detail),
+            line => write!(f, "{file}:{line}: {code}: {}", self.detail),
+        }
+    }
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_intact(&self) -> bool {
+        self.problems().next().is_none()
+    }
+
+    /// Everything that is wrong.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.index.iter().chain(self.sessions.iter().flat_map(|session| &session.problems))
+    }
+}
+
+/// Verifies the journal in `dir`.
+///
+/// # Errors
+/// Only when the files cannot be read; what is wrong in them is in the report.
+pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let local = key::local_public(&layout).ok().flatten().map(|public| fingerprint(&public));
+    let mut seals = Seals { key: expected.key.or(local) };
+    // the sessions first: one that appears while the index is read would seem to be missing from it
+    let mut names = layout.sessions()?;
+    let index = Index::read(&layout, &mut seals)?;
+    names.extend(index.sessions.keys().cloned());
+    names.extend(expected.heads.iter().map(|(session, _)| session.clone()));
+    let mut sessions = Vec::new();
+    for name in names {
+        if expected.session.as_ref().is_none_or(|only| *only == name) {
+            sessions.push(session::verify(&layout, &name, &index, expected, &mut seals)?);
+        }
+    }
+    Ok(Report { key: seals.key, sessions, index: index.problem.into_iter().collect() })
+}
+
+/// Checks seals against one key.
+struct Seals {
+    /// The fingerprint; when none is known, the first seal decides.
+    key: Option<Digest>,
+}
+
+impl Seals {
+    fn check(&mut self, key: &Digest, holds: bool) -> Result<(), (Tamper, String)> {
+        if !holds {
+            return Err((Tamper::ForgedHead, "its signature does not hold".into()));
+        }
+        let found = fingerprint(key);
+        let known = *self.key.get_or_insert(found);
+        if found != known {
+            return Err((Tamper::ReplacedKey, format!("it was signed with key {found}, not with {known}")));
+        }
+        Ok(())
+    }
+
+    fn check_line(&mut self, line: &Line<'_>) -> Result<(), (Tamper, String)> {
+        match line.signed_bytes() {
+            Some((public, signature, bytes)) => self.check(&public, key::holds(&public, &signature, &bytes)),
+            None => Err((Tamper::Edited, "it is not a seal".into())),
+        }
+    }
+}
+
+/// What the index says.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) sessions: BTreeMap<SessionId, Indexed>,
+    problem: Option<Problem>,
+}
+
+/// What the index says about one session.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Indexed {
+    /// The last line it was closed or opened at.
+    pub(super) known: Option<Point>,
+    /// Lines up to here were removed.
+    pub(super) removed: Option<Point>,
+}
+
+impl Index {
+    fn read(layout: &Layout, seals: &mut Seals) -> Result<Self, JournalFault> {
+        let path = layout.index();
+        let text = layout::read_all(&path)?;
+        let mut index = Self::default();
+        // a process may be adding an entry right now; one that is not whole yet says nothing
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let text = text.get(..whole).unwrap_or_default();
+        let walked = verify_lines(&mut Chain::index(), text, |_, line| {
+            seals.check_line(line)?;
+            index.note(line)
+        });
+        index.problem = walked.err().map(|located| problem(&path, located));
+        Ok(index)
+    }
+
+    fn note(&mut self, line: &Line<'_>) -> Result<(), (Tamper, String)> {
+        let wrong = |detail: &str| (Tamper::Edited, detail.to_string());
+        let record = line.record().ok_or_else(|| wrong("it is not a record"))?;
+        let bailiwick_policy::journal::Entry::Seal(seal, _) = record.entry else {
+            return Err(wrong("it is not a seal"));
+        };
+        match seal.kind {
+            SealKind::Head => return Err(wrong("a head does not belong in the index")),
+            SealKind::Repaired => {}
+            SealKind::Opened | SealKind::Closed => {
+                let indexed = self.sessions.entry(seal.session).or_default();
+                indexed.known = seal.point.or(indexed.known);
+            }
+            SealKind::Removed => self.sessions.entry(seal.session).or_default().removed = seal.point,
+        }
+        Ok(())
+    }
+}
+
+/// What the index says, when it is whole; the reader does not care who signed it.
+pub(super) fn read_index(layout: &Layout) -> Result<Index, JournalFault> {
+    Index::read(layout, &mut Seals { key: None })
+}
+
+fn problem(file: &Path, located: Located) -> Problem {
+    let Located { line, seq, tamper, detail, .. } = located;
+    Problem { file: file.to_path_buf(), line, seq: Some(seq), tamper, detail }
+}

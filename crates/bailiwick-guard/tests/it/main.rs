@@ -1,0 +1,1 @@
+//! The journal as its users see it.
