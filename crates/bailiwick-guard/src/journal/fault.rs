@@ -113,13 +113,13 @@ impl JournalFault {
     pub(super) fn io(step: &'static str, path: &Path, error: &io::Error) -> Self {
         let cause = error.raw_os_error().map_or_else(|| Cause::Words(error.to_string()), Cause::Errno);
         let path = path.to_path_buf();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::Full { step, path, cause }
-            }
-            #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is open-ended")]
-            _ => Self::Io { step, path, cause },
+        if matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        ) {
+            return Self::Full { step, path, cause };
         }
+        Self::Io { step, path, cause }
     }
 }
 

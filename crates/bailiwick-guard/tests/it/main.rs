@@ -1,1 +1,17 @@
-//! The journal as its users see it.
+//! The journal as its users see it: what is written stays, what is changed shows, what fails refuses.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod crash;
+mod full_disk;
+mod reading;
+mod rotation;
+mod support;
+mod tamper;
+mod torn;
+mod writers;

@@ -34,6 +34,8 @@ pub(super) fn verify(
 struct Check<'a> {
     layout: &'a Layout,
     indexed: Option<Indexed>,
+    /// Whether the index can be held against the session: a bad one is reported once, not for each.
+    is_index_whole: bool,
     /// Lines that must be there, and who says so.
     kept: Vec<(Point, &'static str)>,
     chain: Chain,
@@ -64,14 +66,23 @@ impl<'a> Check<'a> {
             is_live,
             problems: Vec::new(),
         };
-        Self { layout, indexed, kept, chain: Chain::genesis(session.clone()), unsigned: None, report }
+        let is_index_whole = index.problem.is_none();
+        Self {
+            layout,
+            indexed,
+            is_index_whole,
+            kept,
+            chain: Chain::genesis(session.clone()),
+            unsigned: None,
+            report,
+        }
     }
 
     fn run(&mut self, seals: &mut Seals) -> Result<(), JournalFault> {
         self.head_file(seals)?;
         let numbers = self.layout.segments(&self.report.session)?;
         self.report.segments = numbers.len();
-        if self.indexed.is_none() && !numbers.is_empty() {
+        if self.is_index_whole && self.indexed.is_none() && !numbers.is_empty() {
             self.report_file(self.layout.index(), Tamper::DamagedIndex, "it does not name the session");
         }
         if numbers.is_empty() && self.is_wholly_removed() {
