@@ -1,7 +1,8 @@
 //! The journal as its users see it: what is written stays, what is changed shows, what fails refuses.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
+    clippy::expect_used,
+    clippy::string_slice,
     clippy::indexing_slicing,
     clippy::print_stderr,
     reason = "tests"
