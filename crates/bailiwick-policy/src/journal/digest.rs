@@ -121,13 +121,12 @@ const fn pairs() -> [[u8; 2]; 256] {
     table
 }
 
-fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    out.reserve(bytes.len() * 2);
-    for byte in bytes {
-        if let Some(pair) = PAIRS.get(usize::from(*byte)) {
-            out.extend_from_slice(pair);
-        }
+fn push_hex<const N: usize>(bytes: &[u8; N], out: &mut Vec<u8>) {
+    let mut pairs = [[0; 2]; N];
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = PAIRS.get(usize::from(*byte)).copied().unwrap_or_default();
     }
+    out.extend_from_slice(pairs.as_flattened());
 }
 
 /// The value of every byte as a digit; 255 for a byte that is none.

@@ -149,7 +149,7 @@ fn decimal(mut value: u64, out: &mut Vec<u8>) {
 
 fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
-    while let Some(stop) = rest.iter().position(|byte| needs_escape(*byte)) {
+    while let Some(stop) = first_to_escape(rest) {
         let (clean, tail) = rest.split_at(stop);
         out.extend_from_slice(clean);
         let Some((byte, tail)) = tail.split_first() else { return };
@@ -159,8 +159,16 @@ fn escape(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-pub(super) const fn needs_escape(byte: u8) -> bool {
+const fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Where the first byte stands that a string cannot hold as it is. Looks at sixteen bytes at once.
+pub(super) fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    let is_clean = |chunk: &[u8; 16]| !chunk.iter().fold(false, |found, byte| found | needs_escape(*byte));
+    let clean = 16 * bytes.as_chunks::<16>().0.iter().take_while(|chunk| is_clean(chunk)).count();
+    let at = bytes.get(clean..)?.iter().position(|byte| needs_escape(*byte))?;
+    Some(clean + at)
 }
 
 fn escape_byte(byte: u8, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! Walking over canonical JSON: every method either moves past what it names or says where it did not.
 use super::LineError;
-use crate::journal::encode::needs_escape;
+use crate::journal::encode::first_to_escape;
 use crate::journal::{Digest, MAX_INTEGER};
 
 pub(super) struct Cursor<'a> {
@@ -44,7 +44,7 @@ impl<'a> Cursor<'a> {
         self.expect("\"")?;
         let start = self.at;
         loop {
-            let stop = self.rest().iter().position(|byte| needs_escape(*byte));
+            let stop = first_to_escape(self.rest());
             self.at += stop.ok_or(LineError::NotCanonical(self.at))?;
             match self.rest() {
                 [b'"', ..] => break,
@@ -60,8 +60,13 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn digest(&mut self) -> Result<Digest, LineError> {
-        let hex = self.string()?.as_bytes();
-        Digest::from_hex(hex).ok_or(LineError::BadValue(self.at))
+        let Some(([b'"', hex @ .., b'"'], _)) = self.rest().split_first_chunk::<66>() else {
+            self.string()?;
+            return Err(LineError::BadValue(self.at));
+        };
+        let digest = Digest::from_hex(hex).ok_or(LineError::BadValue(self.at))?;
+        self.at += 66;
+        Ok(digest)
     }
 
     pub(super) fn integer(&mut self) -> Result<u64, LineError> {
