@@ -42,7 +42,6 @@ impl Journal {
         let layout = Layout::for_writing(dir)?;
         let sealer = Sealer::load_or_create(&layout)?;
         let head = HeadFile::lock(&layout, &session)?;
-        super::retain::refuse_removed(&layout, &session)?;
         let opened = Tape::open(&layout, &session, sealer.public())?;
         let clock = options.clock;
         let (kind, point) = (SealKind::Opened, opened.chain.last());

@@ -1,12 +1,18 @@
 //! `index.jsonl`: which sessions exist, where they were closed and what retention removed. A chain of seals.
 //!
 //! Many processes add to it, each under an exclusive lock for as long as one entry takes. It is never cut.
+//! Whoever reads it shares the lock, so that an entry is there as a whole or not at all.
 use super::fault::{During, JournalFault};
 use super::key::Sealer;
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{Chain, Line, Point, Seal, SealKind, SessionId};
-use std::fs::File;
+use bailiwick_policy::journal::{
+    Chain, Line, Located, Point, Record, Seal, SealKind, SessionId, Tamper, verify_lines,
+};
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// No entry is longer than this.
 const LONGEST: u64 = 2048;
@@ -52,6 +58,72 @@ pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result
     }
     written.during("write", &path)?;
     layout.sync()
+}
+
+/// What the index says.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) sessions: BTreeMap<SessionId, Indexed>,
+    /// The first bad entry; nothing is known from there on.
+    pub(super) problem: Option<Located>,
+}
+
+/// What the index says about one session.
+#[derive(Default, Clone)]
+pub(super) struct Indexed {
+    /// Every line it was closed or opened at.
+    pub(super) known: Vec<Point>,
+    /// Lines up to here were removed.
+    pub(super) removed: Option<Point>,
+}
+
+impl Index {
+    /// Reads all entries, as long as they are a chain and `check` has nothing against them.
+    pub(super) fn read(
+        layout: &Layout,
+        mut check: impl FnMut(&Line<'_>) -> Result<(), (Tamper, String)>,
+    ) -> Result<Self, JournalFault> {
+        let text = read_shared(layout)?;
+        let mut index = Self::default();
+        let walked = verify_lines(&mut Chain::index(), &text, |_, line| {
+            check(line)?;
+            index.note(line).map_err(|why| (Tamper::Edited, why.to_string()))
+        });
+        index.problem = walked.err();
+        Ok(index)
+    }
+
+    fn note(&mut self, line: &Line<'_>) -> Result<(), &'static str> {
+        let Record { entry, .. } = line.record().ok_or("it is not a record")?;
+        let bailiwick_policy::journal::Entry::Seal(seal, _) = entry else { return Err("it is not a seal") };
+        match seal.kind {
+            SealKind::Head => return Err("a head does not belong in the index"),
+            SealKind::Repaired => {}
+            SealKind::Opened | SealKind::Closed => {
+                self.sessions.entry(seal.session).or_default().known.extend(seal.point);
+            }
+            SealKind::Removed => self.sessions.entry(seal.session).or_default().removed = seal.point,
+        }
+        Ok(())
+    }
+}
+
+fn read_shared(layout: &Layout) -> Result<Vec<u8>, JournalFault> {
+    let path = layout.index();
+    let mut text = Vec::new();
+    if !layout::is_there(&path)? {
+        return Ok(text);
+    }
+    let mut file = layout::open_existing(&path)?;
+    // someone who never lets go of the lock must not keep a verifier from looking
+    for _ in 0..100 {
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+            Ok(()) | Err(TryLockError::Error(_)) => break,
+        }
+    }
+    file.read_to_end(&mut text).during("read", &path)?;
+    Ok(text)
 }
 
 /// How the file ends.

@@ -52,7 +52,9 @@ pub(super) struct Taken {
 }
 
 impl Queue {
-    pub(super) fn new(options: Options, base: u64) -> Self {
+    pub(super) fn new(mut options: Options, base: u64) -> Self {
+        options.queue = options.queue.max(2);
+        options.queue_bytes = options.queue_bytes.max(1024);
         let state = State {
             pending: Vec::with_capacity(options.queue.min(1024)),
             pending_bytes: 0,

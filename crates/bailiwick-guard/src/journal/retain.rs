@@ -43,20 +43,6 @@ pub fn retain(dir: &Path, before: u64, now: u64) -> Result<Vec<Retained>, Journa
     Ok(outcomes)
 }
 
-/// A session of which everything was removed cannot be gone on with: its numbers are used up.
-pub(super) fn refuse_removed(layout: &Layout, session: &SessionId) -> Result<(), JournalFault> {
-    if !layout.segments(session)?.is_empty() {
-        return Ok(());
-    }
-    match verify::read_index(layout)?.sessions.get(session).and_then(|indexed| indexed.removed) {
-        None => Ok(()),
-        Some(_) => Err(JournalFault::Damaged {
-            session: session.clone(),
-            why: "retention removed it: use another name".into(),
-        }),
-    }
-}
-
 /// What is to be removed of one session.
 struct Sweep<'a> {
     layout: &'a Layout,

@@ -3,9 +3,10 @@
 //! Opening walks the newest segment. A torn end behind the last seal is kept until the first commit, which
 //! writes what was found there in its place: the repair and its record reach the disk together.
 //!
-//! Fails closed when: a sealed line is bad, or the head file knows of a line that is not there.
+//! Fails closed when: a sealed line is bad, or the head file or the index knows of a line that is not there.
 use super::fault::{During, JournalFault};
-use super::heads::{self, Kept};
+use super::heads;
+use super::index::Index;
 use super::key;
 use super::layout::{self, Layout};
 use bailiwick_policy::journal::{
@@ -41,15 +42,19 @@ impl Tape {
     pub(super) fn open(layout: &Layout, session: &SessionId, local: Digest) -> Result<Opened, JournalFault> {
         let damaged = |why: &str| JournalFault::Damaged { session: session.clone(), why: why.into() };
         let kept = heads::kept(layout, session)?.map_err(|()| damaged("its head file is damaged"))?;
-        if let Some(kept) = &kept {
-            let holds = key::holds(&kept.key, &kept.signature, &kept.signed);
-            if kept.key != local || !holds {
-                return Err(damaged("its head file was not signed with this key"));
-            }
+        let is_ours =
+            |kept: &heads::Kept| kept.key == local && key::holds(&kept.key, &kept.signature, &kept.signed);
+        if kept.as_ref().is_some_and(|kept| !is_ours(kept)) {
+            return Err(damaged("its head file was not signed with this key"));
         }
+        let indexed = Index::read(layout, |_| Ok(()))?.sessions.remove(session).unwrap_or_default();
         let numbers = layout.segments(session)?;
+        if numbers.is_empty() && indexed.removed.is_some() {
+            return Err(damaged("retention removed it: use another name"));
+        }
         let number = numbers.last().copied().unwrap_or(0);
-        let walk = Walk::newest(layout, session, &numbers, kept.as_ref())?;
+        let kept = kept.map(|kept| kept.point).into_iter().chain(indexed.known).collect::<Vec<_>>();
+        let walk = Walk::newest(layout, session, &numbers, &kept)?;
         let path = layout.segment(session, number);
         let file = layout::open_or_create(&path)?;
         layout.sync()?;
@@ -122,7 +127,7 @@ impl Walk {
         layout: &Layout,
         session: &SessionId,
         numbers: &[u32],
-        kept: Option<&Kept>,
+        kept: &[Point],
     ) -> Result<Self, JournalFault> {
         let damaged = |why: String| JournalFault::Damaged { session: session.clone(), why };
         let mut walk =
@@ -136,16 +141,14 @@ impl Walk {
             walk.over(&text, *number > 0, kept).map_err(damaged)?;
             break;
         }
-        match kept {
-            Some(kept) if walk.chain.next_seq() <= kept.point.seq => {
-                Err(damaged(format!("line {} was sealed and is not there", kept.point.seq)))
-            }
-            _ => Ok(walk),
+        match kept.iter().find(|point| walk.chain.next_seq() <= point.seq) {
+            Some(point) => Err(damaged(format!("line {} was sealed and is not there", point.seq))),
+            None => Ok(walk),
         }
     }
 
     /// Walks over the lines; `Err` says why they cannot be continued.
-    fn over(&mut self, text: &[u8], is_later: bool, kept: Option<&Kept>) -> Result<(), String> {
+    fn over(&mut self, text: &[u8], is_later: bool, kept: &[Point]) -> Result<(), String> {
         let first = text.split(|byte| *byte == b'\n').next().and_then(|line| Line::parse(line).ok());
         if let (true, Some(first)) = (is_later, first)
             && let Some(seq) = first.seq().checked_sub(1)
@@ -157,12 +160,10 @@ impl Walk {
             if line.seal_kind() == Some(SealKind::Head) {
                 last_head = Some(line.seq());
             }
-            match kept {
-                Some(kept) if kept.point.seq == line.seq() && kept.point.hash != *line.hash() => {
-                    Err((Tamper::Rewritten, "it is not the line that was sealed".into()))
-                }
-                _ => Ok(()),
+            if kept.iter().any(|point| point.seq == line.seq() && point.hash != *line.hash()) {
+                return Err((Tamper::Rewritten, "it is not the line that was sealed".into()));
             }
+            Ok(())
         });
         self.last_head = last_head;
         self.len = text.len() as u64;

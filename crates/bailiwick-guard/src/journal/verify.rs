@@ -4,13 +4,11 @@
 //! What this proves and what not is in `docs/journal.md`: in short, a local key proves nothing against its own holder.
 mod session;
 
+use super::index::Index;
 use super::key;
-use super::layout::{self, Layout};
+use super::layout::Layout;
 use super::{JournalFault, fingerprint};
-use bailiwick_policy::journal::{
-    Chain, Digest, Line, Located, Point, SealKind, SessionId, Tamper, verify_lines,
-};
-use std::collections::BTreeMap;
+use bailiwick_policy::journal::{Digest, Line, Located, Point, SessionId, Tamper};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +100,7 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
     let mut seals = Seals { key: expected.key.or(local) };
     // the sessions first: one that appears while the index is read would seem to be missing from it
     let mut names = layout.sessions()?;
-    let index = Index::read(&layout, &mut seals)?;
+    let index = Index::read(&layout, |line| seals.check_line(line))?;
     names.extend(index.sessions.keys().cloned());
     names.extend(expected.heads.iter().map(|(session, _)| session.clone()));
     let mut sessions = Vec::new();
@@ -111,7 +109,8 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
             sessions.push(session::verify(&layout, &name, &index, expected, &mut seals)?);
         }
     }
-    Ok(Report { key: seals.key, sessions, index: index.problem.into_iter().collect() })
+    let index = index.problem.map(|located| problem(&layout.index(), located));
+    Ok(Report { key: seals.key, sessions, index: index.into_iter().collect() })
 }
 
 /// Checks seals against one key.
@@ -139,62 +138,6 @@ impl Seals {
             None => Err((Tamper::Edited, "it is not a seal".into())),
         }
     }
-}
-
-/// What the index says.
-#[derive(Default)]
-pub(super) struct Index {
-    pub(super) sessions: BTreeMap<SessionId, Indexed>,
-    problem: Option<Problem>,
-}
-
-/// What the index says about one session.
-#[derive(Default, Clone, Copy)]
-pub(super) struct Indexed {
-    /// The last line it was closed or opened at.
-    pub(super) known: Option<Point>,
-    /// Lines up to here were removed.
-    pub(super) removed: Option<Point>,
-}
-
-impl Index {
-    fn read(layout: &Layout, seals: &mut Seals) -> Result<Self, JournalFault> {
-        let path = layout.index();
-        let text = layout::read_all(&path)?;
-        let mut index = Self::default();
-        // a process may be adding an entry right now; one that is not whole yet says nothing
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let text = text.get(..whole).unwrap_or_default();
-        let walked = verify_lines(&mut Chain::index(), text, |_, line| {
-            seals.check_line(line)?;
-            index.note(line)
-        });
-        index.problem = walked.err().map(|located| problem(&path, located));
-        Ok(index)
-    }
-
-    fn note(&mut self, line: &Line<'_>) -> Result<(), (Tamper, String)> {
-        let wrong = |detail: &str| (Tamper::Edited, detail.to_string());
-        let record = line.record().ok_or_else(|| wrong("it is not a record"))?;
-        let bailiwick_policy::journal::Entry::Seal(seal, _) = record.entry else {
-            return Err(wrong("it is not a seal"));
-        };
-        match seal.kind {
-            SealKind::Head => return Err(wrong("a head does not belong in the index")),
-            SealKind::Repaired => {}
-            SealKind::Opened | SealKind::Closed => {
-                let indexed = self.sessions.entry(seal.session).or_default();
-                indexed.known = seal.point.or(indexed.known);
-            }
-            SealKind::Removed => self.sessions.entry(seal.session).or_default().removed = seal.point,
-        }
-        Ok(())
-    }
-}
-
-/// What the index says, when it is whole; the reader does not care who signed it.
-pub(super) fn read_index(layout: &Layout) -> Result<Index, JournalFault> {
-    Index::read(layout, &mut Seals { key: None })
 }
 
 fn problem(file: &Path, located: Located) -> Problem {

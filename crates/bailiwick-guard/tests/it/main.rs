@@ -9,6 +9,7 @@
 )]
 
 mod crash;
+mod documented;
 mod full_disk;
 mod reading;
 mod rotation;

@@ -175,6 +175,26 @@ fn a_head_kept_elsewhere_finds_what_local_files_cannot() {
     assert_eq!(dir.problems(&expected), [(A.into(), 11, Tamper::TruncatedTail)]);
 }
 
+/// Rolled back, and gone on with by someone who has the key but not the index.
+#[test]
+fn a_fork() {
+    let dir = Dir::new();
+    write(&dir, "a");
+    let saved = [A, "a.head", "index.jsonl"].map(|name| (name, fs::read(dir.file(name)).unwrap()));
+    write(&dir, "a");
+    let index = fs::read(dir.file("index.jsonl")).unwrap();
+    for (name, bytes) in &saved {
+        fs::write(dir.file(name), bytes).unwrap();
+    }
+    fs::write(dir.file("index.jsonl"), &index).unwrap();
+    let open = bailiwick_guard::journal::Journal::open(&dir.path(), session("a"), Options::default());
+    assert_eq!(open.err().unwrap().code(), "journal-damaged");
+    fs::write(dir.file("index.jsonl"), &saved[2].1).unwrap();
+    write(&dir, "a");
+    fs::write(dir.file("index.jsonl"), &index).unwrap();
+    assert_eq!(dir.problems(&Expected::default()), [(A.into(), 30, Tamper::Rewritten)]);
+}
+
 #[test]
 fn a_torn_line() {
     finds(A, 15, Tamper::TornTail, |l| l[14].truncate(40));
@@ -280,6 +300,11 @@ fn a_changed_index() {
     text.remove(1);
     put(&dir, index, &text);
     assert_eq!(dir.problems(&Expected::default())[0], (index.into(), 2, Tamper::Dropped));
+    let dir = journal();
+    let mut text = lines(&dir, index);
+    text[3].truncate(100);
+    put(&dir, index, &text);
+    assert_eq!(dir.problems(&Expected::default()), [(index.into(), 4, Tamper::TornTail)]);
     fs::remove_file(dir.file(index)).unwrap();
     let gone = (index.to_string(), 0, Tamper::DamagedIndex);
     assert_eq!(dir.problems(&Expected::default()), [gone.clone(), gone]);

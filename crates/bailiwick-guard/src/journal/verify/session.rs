@@ -1,7 +1,8 @@
 //! Verifying one session: its segments as one chain, its seals, and every head that was kept of it.
-use super::{Expected, Index, Indexed, Problem, Seals, SessionReport, problem};
+use super::{Expected, Problem, Seals, SessionReport, problem};
 use crate::journal::JournalFault;
 use crate::journal::heads::{self, Kept};
+use crate::journal::index::{Index, Indexed};
 use crate::journal::key;
 use crate::journal::layout::{self, Layout};
 use bailiwick_policy::journal::{Chain, Line, Point, SealKind, SessionId, Tamper, verify_lines};
@@ -52,17 +53,18 @@ impl<'a> Check<'a> {
         expected: &Expected,
         is_live: bool,
     ) -> Self {
-        let indexed = index.sessions.get(session).copied();
+        let indexed = index.sessions.get(session).cloned();
         let elsewhere = expected.heads.iter().filter(|(name, _)| name == session);
         let mut kept: Vec<_> = elsewhere.map(|(_, point)| (*point, "the head that was given")).collect();
-        kept.extend(indexed.and_then(|indexed| indexed.known).map(|point| (point, "the index")));
-        kept.extend(indexed.and_then(|indexed| indexed.removed).map(|point| (point, "the tombstone")));
+        let removed = indexed.as_ref().and_then(|indexed| indexed.removed);
+        kept.extend(removed.map(|point| (point, "the tombstone")));
+        kept.extend(indexed.iter().flat_map(|indexed| &indexed.known).map(|point| (*point, "the index")));
         let report = SessionReport {
             session: session.clone(),
             segments: 0,
             lines: 0,
             last: None,
-            removed: indexed.and_then(|indexed| indexed.removed),
+            removed,
             is_live,
             problems: Vec::new(),
         };
@@ -192,8 +194,8 @@ impl<'a> Check<'a> {
     }
 
     fn is_wholly_removed(&self) -> bool {
-        let Some(Indexed { known, removed: Some(removed) }) = self.indexed else { return false };
-        known.is_none_or(|known| known.seq <= removed.seq)
+        let Some(Indexed { known, removed: Some(removed) }) = &self.indexed else { return false };
+        known.iter().all(|known| known.seq <= removed.seq)
     }
 
     fn report_file(&mut self, file: PathBuf, tamper: Tamper, detail: &str) {
