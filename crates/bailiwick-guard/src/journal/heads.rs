@@ -101,3 +101,39 @@ fn reserve(file: &File) -> std::io::Result<()> {
     let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     if len < 2 * SLOT { file.write_all_at(&vec![b' '; 2 * SLOT - len], len as u64) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::key::Sealer;
+    use bailiwick_policy::journal::{Chain, Seal};
+
+    #[test]
+    fn a_torn_slot_leaves_the_one_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::for_writing(dir.path()).unwrap();
+        let sealer = Sealer::load_or_create(&layout).unwrap();
+        let session: SessionId = "x".repeat(64).parse().unwrap();
+        let mut chain = Chain::genesis(session.clone());
+        let mut file = HeadFile::lock(&layout, &session).unwrap();
+        let newest = || kept(&layout, &session).unwrap().map(|kept| kept.map(|kept| kept.point.seq));
+        assert_eq!(newest(), Ok(None));
+        for seq in 0..5 {
+            let (kind, key) = (SealKind::Head, sealer.public());
+            let seal = Seal { kind, session: session.clone(), point: None, time: u64::MAX, key };
+            let mut line = Vec::new();
+            chain.push_seal(&seal, |bytes| sealer.sign(bytes), &mut line);
+            assert!(line.len() <= SLOT, "{}", line.len());
+            file.keep(line.trim_ascii_end()).unwrap();
+            assert_eq!(newest(), Ok(Some(seq)));
+        }
+        // number 4 is in the first slot, number 3 in the second
+        file.file.write_all_at(b"?", 30).unwrap();
+        assert_eq!(newest(), Ok(Some(3)));
+        file.file.write_all_at(b"?", 30 + SLOT as u64).unwrap();
+        assert_eq!(newest(), Err(()));
+        assert!(is_live(&layout, &session));
+        drop(file);
+        assert!(!is_live(&layout, &session));
+    }
+}

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// No entry is longer than this.
 const LONGEST: u64 = 2048;
 
+const LOCK_TRIES: u32 = 2000;
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
+
 /// One thing to be said about a session.
 pub(super) struct Entry<'a> {
     pub(super) kind: SealKind,
@@ -29,7 +32,7 @@ pub(super) struct Entry<'a> {
 pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result<(), JournalFault> {
     let path = layout.index();
     let file = layout::open_or_create(&path)?;
-    file.lock().during("lock", &path)?;
+    lock(&file).during("lock", &path)?;
     let end = End::find(&file).during("read", &path)?;
     let mut chain = Chain::index();
     if let Some(last) = &end.last_line {
@@ -58,6 +61,18 @@ pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result
     }
     written.during("write", &path)?;
     layout.sync()
+}
+
+/// Waits for the lock, which others hold for as long as one entry takes; not for ever.
+fn lock(file: &File) -> std::io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
+    }
+    Err(std::io::Error::other("another process does not let go of it"))
 }
 
 /// What the index says.
@@ -116,9 +131,9 @@ fn read_shared(layout: &Layout) -> Result<Vec<u8>, JournalFault> {
     }
     let mut file = layout::open_existing(&path)?;
     // someone who never lets go of the lock must not keep a verifier from looking
-    for _ in 0..100 {
+    for _ in 0..LOCK_TRIES {
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Ok(()) | Err(TryLockError::Error(_)) => break,
         }
     }

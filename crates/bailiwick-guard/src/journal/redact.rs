@@ -95,6 +95,12 @@ impl Body {
     pub fn as_args(self, event: Event) -> Event {
         event.with_args_digest(self.digest).with_args(self.text)
     }
+
+    /// The event with this body as its result.
+    #[must_use]
+    pub fn as_result(self, event: Event) -> Event {
+        event.with_result(self.text)
+    }
 }
 
 impl Redaction {
