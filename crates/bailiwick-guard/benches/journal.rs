@@ -113,11 +113,12 @@ fn verify_chain(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A directory with `COUNT` events in it.
-fn filled(count: usize) -> tempfile::TempDir {
+/// A directory with that many events in it.
+fn filled(count: usize, durability: Durability) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (tool, capability) = texts();
-    let journal = Journal::open(&dir.path().join("journal"), session(), Options::default()).unwrap();
+    let options = Options { durability, ..Options::default() };
+    let journal = Journal::open(&dir.path().join("journal"), session(), options).unwrap();
     for _ in 0..count {
         journal.append(event(&tool, &capability)).unwrap();
     }
@@ -129,7 +130,18 @@ fn filled(count: usize) -> tempfile::TempDir {
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn verify_directory(bencher: Bencher<'_, '_>) {
     const COUNT: usize = 200_000;
-    let dir = filled(COUNT);
+    let dir = filled(COUNT, Durability::Group);
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        let report = verify(&dir.path().join("journal"), &Expected::default()).unwrap();
+        assert!(report.is_intact());
+    });
+}
+
+/// The same where every event has a seal of its own, as one appender under fsync writes it.
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn verify_every_event_sealed(bencher: Bencher<'_, '_>) {
+    const COUNT: usize = 2000;
+    let dir = filled(COUNT, Durability::Fsync);
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         let report = verify(&dir.path().join("journal"), &Expected::default()).unwrap();
         assert!(report.is_intact());
@@ -140,7 +152,7 @@ fn verify_directory(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn read_records(bencher: Bencher<'_, '_>) {
     const COUNT: usize = 200_000;
-    let dir = filled(COUNT);
+    let dir = filled(COUNT, Durability::Group);
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         assert_eq!(records(&dir.path().join("journal"), Filter::default()).unwrap().count(), COUNT);
     });

@@ -125,6 +125,7 @@ fn retention_removes_a_whole_session_and_leaves_a_tombstone() {
     live.close().unwrap();
     let again = Journal::open(&dir.path(), session("a"), small()).err().unwrap();
     assert_eq!(again.code(), "journal-damaged");
+    assert!(again.to_string().contains("retention removed it"), "{again}");
     assert!(dir.verify().is_intact());
     // without its tombstone, the session is missed
     let index = fs::read_to_string(dir.file("index.jsonl")).unwrap();
