@@ -3,7 +3,7 @@
 //! Opening walks the newest segment. A torn end behind the last seal is kept until the first commit, which
 //! writes what was found there in its place: the repair and its record reach the disk together.
 //!
-//! Fails closed when: a sealed line is bad, or the head file or the index knows of a line that is not there.
+//! Fails closed when: a sealed line is bad, a seal is not ours, or the head file or the index knows of a line that is not there.
 use super::fault::{During, JournalFault};
 use super::heads;
 use super::index::Index;
@@ -53,8 +53,13 @@ impl Tape {
             return Err(damaged("retention removed it: use another name"));
         }
         let number = numbers.last().copied().unwrap_or(0);
-        let kept = kept.map(|kept| kept.point).into_iter().chain(indexed.known).collect::<Vec<_>>();
-        let walk = Walk::newest(layout, session, &numbers, &kept)?;
+        let sealed = kept.map(|kept| kept.point);
+        let known = Known {
+            key: local,
+            sealed: sealed.map(|point| point.seq),
+            points: sealed.into_iter().chain(indexed.known).collect(),
+        };
+        let walk = Walk::newest(layout, session, &numbers, &known)?;
         let path = layout.segment(session, number);
         let file = layout::open_or_create(&path)?;
         layout.sync()?;
@@ -117,6 +122,31 @@ struct Walk {
     torn: Option<Torn>,
 }
 
+/// What is known about a session before its lines are read.
+struct Known {
+    key: Digest,
+    /// The line up to which the head file vouches for the chain, with a signature that holds.
+    sealed: Option<u64>,
+    /// Lines that must be there.
+    points: Vec<Point>,
+}
+
+impl Known {
+    /// Refuses a seal that is not ours behind what the head file vouches for: we would seal what it stands for.
+    fn check(&self, line: &Line<'_>) -> Result<(), (Tamper, String)> {
+        if self.sealed.is_some_and(|sealed| line.seq() <= sealed) {
+            return Ok(());
+        }
+        let is_ours = |(public, signature, signed): (Digest, _, Vec<u8>)| {
+            public == self.key && key::holds(&public, &signature, &signed)
+        };
+        if line.signed_bytes().is_some_and(is_ours) {
+            return Ok(());
+        }
+        Err((Tamper::ForgedHead, "its signature does not hold with this key".into()))
+    }
+}
+
 struct Torn {
     bytes: usize,
     digest: Digest,
@@ -127,7 +157,7 @@ impl Walk {
         layout: &Layout,
         session: &SessionId,
         numbers: &[u32],
-        kept: &[Point],
+        known: &Known,
     ) -> Result<Self, JournalFault> {
         let damaged = |why: String| JournalFault::Damaged { session: session.clone(), why };
         let mut walk =
@@ -138,17 +168,17 @@ impl Walk {
                 continue;
             }
             walk.number = *number;
-            walk.over(&text, *number > 0, kept).map_err(damaged)?;
+            walk.over(&text, *number > 0, known).map_err(damaged)?;
             break;
         }
-        match kept.iter().find(|point| walk.chain.next_seq() <= point.seq) {
+        match known.points.iter().find(|point| walk.chain.next_seq() <= point.seq) {
             Some(point) => Err(damaged(format!("line {} was sealed and is not there", point.seq))),
             None => Ok(walk),
         }
     }
 
     /// Walks over the lines; `Err` says why they cannot be continued.
-    fn over(&mut self, text: &[u8], is_later: bool, kept: &[Point]) -> Result<(), String> {
+    fn over(&mut self, text: &[u8], is_later: bool, known: &Known) -> Result<(), String> {
         let first = text.split(|byte| *byte == b'\n').next().and_then(|line| Line::parse(line).ok());
         if let (true, Some(first)) = (is_later, first)
             && let Some(seq) = first.seq().checked_sub(1)
@@ -158,9 +188,10 @@ impl Walk {
         let mut last_head = None;
         let walked = verify_lines(&mut self.chain, text, |_, line| {
             if line.seal_kind() == Some(SealKind::Head) {
+                known.check(line)?;
                 last_head = Some(line.seq());
             }
-            if kept.iter().any(|point| point.seq == line.seq() && point.hash != *line.hash()) {
+            if known.points.iter().any(|point| point.seq == line.seq() && point.hash != *line.hash()) {
                 return Err((Tamper::Rewritten, "it is not the line that was sealed".into()));
             }
             Ok(())

@@ -97,7 +97,7 @@ impl Report {
 pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
     let layout = Layout::for_reading(dir);
     let local = key::local_public(&layout).ok().flatten().map(|public| fingerprint(&public));
-    let mut seals = Seals { key: expected.key.or(local) };
+    let mut seals = Seals { key: expected.key.or(local), public: None };
     // the sessions first: one that appears while the index is read would seem to be missing from it
     let mut names = layout.sessions()?;
     let index = Index::read(&layout, |line| seals.check_line(line))?;
@@ -117,6 +117,8 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
 struct Seals {
     /// The fingerprint; when none is known, the first seal decides.
     key: Option<Digest>,
+    /// The key that has this fingerprint, once it was seen.
+    public: Option<Digest>,
 }
 
 impl Seals {
@@ -124,11 +126,19 @@ impl Seals {
         if !holds {
             return Err((Tamper::ForgedHead, "its signature does not hold".into()));
         }
+        self.check_key(key)
+    }
+
+    fn check_key(&mut self, key: &Digest) -> Result<(), (Tamper, String)> {
+        if self.public.as_ref() == Some(key) {
+            return Ok(());
+        }
         let found = fingerprint(key);
         let known = *self.key.get_or_insert(found);
         if found != known {
             return Err((Tamper::ReplacedKey, format!("it was signed with key {found}, not with {known}")));
         }
+        self.public = Some(*key);
         Ok(())
     }
 

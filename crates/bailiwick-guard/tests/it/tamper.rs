@@ -310,6 +310,26 @@ fn a_changed_index() {
     assert_eq!(dir.problems(&Expected::default()), [gone.clone(), gone]);
 }
 
+/// Lines and a seal put behind the last one by someone without the key: the writer must not seal them.
+#[test]
+fn a_forged_continuation_is_not_continued() {
+    let dir = journal();
+    let mut text = lines(&dir, A);
+    let last = Line::parse(text[14].trim_end().as_bytes()).unwrap().record().unwrap();
+    let Entry::Seal(seal, signature) = last.entry else { panic!("line 14 is a seal") };
+    let mut chain = Chain::genesis(session("a")).after(Point { seq: 14, hash: last.hash });
+    let mut out = Vec::new();
+    chain.push_event(&event("forged"), &mut out);
+    chain.push_seal(&seal, |_| signature, &mut out);
+    text.extend(String::from_utf8(out).unwrap().split_inclusive('\n').map(Into::into));
+    put(&dir, A, &text);
+    assert_eq!(dir.problems(&Expected::default()), [(A.into(), 17, Tamper::ForgedHead)]);
+    let open = bailiwick_guard::journal::Journal::open(&dir.path(), session("a"), Options::default());
+    let fault = open.err().unwrap();
+    assert_eq!(fault.code(), "journal-damaged");
+    assert!(fault.to_string().contains("forged-head at line 17"), "{fault}");
+}
+
 #[test]
 fn a_journal_that_was_tampered_with_is_not_continued() {
     for change in [

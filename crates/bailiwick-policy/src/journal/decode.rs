@@ -168,6 +168,11 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// For a seal: its public key, as it says.
+    pub const fn key(&self) -> Option<&Digest> {
+        self.fields.key.as_ref()
+    }
+
     /// Whether the tool it names is `tool`.
     pub fn is_for_tool(&self, tool: &str) -> bool {
         self.fields

@@ -1,11 +1,17 @@
 //! Verifying one session: its segments as one chain, its seals, and every head that was kept of it.
+//!
+//! The last seal signs a line that names, through `prev`, every line before it, seals included. So when the chain is
+//! whole and the last signature holds, the others are what the key's holder vouched for, and the writer takes up
+//! no file with a seal in it that does not hold. Each signature is checked only when something is wrong, to locate it.
 use super::{Expected, Problem, Seals, SessionReport, problem};
 use crate::journal::JournalFault;
 use crate::journal::heads::{self, Kept};
 use crate::journal::index::{Index, Indexed};
 use crate::journal::key;
 use crate::journal::layout::{self, Layout};
-use bailiwick_policy::journal::{Chain, Line, Point, SealKind, SessionId, Tamper, verify_lines};
+use bailiwick_policy::journal::{
+    Chain, Digest, Line, Point, SealKind, SessionId, Signature, Tamper, verify_lines,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,17 +25,39 @@ pub(super) fn verify(
     expected: &Expected,
     seals: &mut Seals,
 ) -> Result<SessionReport, JournalFault> {
-    let mut look = 0;
-    loop {
-        look += 1;
+    let mut look = |depth| {
         let is_live = heads::is_live(layout, session);
         let mut check = Check::new(layout, session, index, expected, is_live);
-        check.run(seals)?;
-        if check.report.problems.is_empty() || !is_live || look == LOOKS {
-            return Ok(check.report);
+        check.run(depth, seals).map(|()| check.report)
+    };
+    for _ in 0..LOOKS {
+        let report = look(Depth::LastSeal)?;
+        if report.problems.is_empty() {
+            return Ok(report);
+        }
+        if !report.is_live {
+            break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    look(Depth::EverySeal)
+}
+
+/// Which signatures are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    LastSeal,
+    EverySeal,
+}
+
+/// A seal whose signature is still to be checked.
+struct Unchecked {
+    file: PathBuf,
+    line: usize,
+    seq: u64,
+    key: Digest,
+    signature: Signature,
+    signed: Vec<u8>,
 }
 
 struct Check<'a> {
@@ -42,6 +70,7 @@ struct Check<'a> {
     chain: Chain,
     /// The first line that no seal covers.
     unsigned: Option<(PathBuf, usize, u64)>,
+    last_seal: Option<Unchecked>,
     report: SessionReport,
 }
 
@@ -76,11 +105,12 @@ impl<'a> Check<'a> {
             kept,
             chain: Chain::genesis(session.clone()),
             unsigned: None,
+            last_seal: None,
             report,
         }
     }
 
-    fn run(&mut self, seals: &mut Seals) -> Result<(), JournalFault> {
+    fn run(&mut self, depth: Depth, seals: &mut Seals) -> Result<(), JournalFault> {
         self.head_file(seals)?;
         let numbers = self.layout.segments(&self.report.session)?;
         self.report.segments = numbers.len();
@@ -97,11 +127,12 @@ impl<'a> Check<'a> {
             if at == 0 {
                 self.begin(&text);
             }
-            if !self.walk(&path, &text, seals) {
+            if !self.walk(&path, &text, depth, seals) {
                 return Ok(());
             }
         }
         self.end(numbers.last().copied());
+        self.check_last_seal();
         Ok(())
     }
 
@@ -139,8 +170,9 @@ impl<'a> Check<'a> {
     }
 
     /// False when a line is bad: nothing can be said about what follows.
-    fn walk(&mut self, path: &Path, text: &[u8], seals: &mut Seals) -> bool {
+    fn walk(&mut self, path: &Path, text: &[u8], depth: Depth, seals: &mut Seals) -> bool {
         let (kept, unsigned) = (&self.kept, &mut self.unsigned);
+        let mut last_seal = None;
         let walked = verify_lines(&mut self.chain, text, |number, line| {
             for (point, who) in kept {
                 if point.seq == line.seq() && point.hash != *line.hash() {
@@ -151,7 +183,12 @@ impl<'a> Check<'a> {
                 None if unsigned.is_none() => *unsigned = Some((path.to_path_buf(), number, line.seq())),
                 None => {}
                 Some(SealKind::Head) => {
-                    seals.check_line(line)?;
+                    if depth == Depth::EverySeal {
+                        seals.check_line(line)?;
+                    } else if let Some(key) = line.key() {
+                        seals.check_key(key)?;
+                    }
+                    last_seal = Some((number, line.clone()));
                     *unsigned = None;
                 }
                 Some(_) => return Err((Tamper::Edited, "an index entry does not belong here".into())),
@@ -159,6 +196,11 @@ impl<'a> Check<'a> {
             Ok(())
         });
         self.report.last = self.chain.last();
+        let unchecked = last_seal.and_then(|(line, seal)| {
+            let (key, signature, signed) = seal.signed_bytes()?;
+            Some(Unchecked { file: path.to_path_buf(), line, seq: seal.seq(), key, signature, signed })
+        });
+        self.last_seal = unchecked.or(self.last_seal.take());
         match walked {
             Ok(lines) => {
                 self.report.lines += lines as u64;
@@ -190,6 +232,15 @@ impl<'a> Check<'a> {
             let detail = format!("lines {seq} to {} follow the last seal", next.saturating_sub(1));
             let tamper = Tamper::UnsignedTail;
             self.report.problems.push(Problem { file, line, seq: Some(seq), tamper, detail });
+        }
+    }
+
+    fn check_last_seal(&mut self) {
+        let Some(seal) = self.last_seal.take() else { return };
+        if !key::holds(&seal.key, &seal.signature, &seal.signed) {
+            let detail = "its signature does not hold".to_string();
+            let (file, line, seq, tamper) = (seal.file, seal.line, Some(seal.seq), Tamper::ForgedHead);
+            self.report.problems.push(Problem { file, line, seq, tamper, detail });
         }
     }
 
