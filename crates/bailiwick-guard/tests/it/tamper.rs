@@ -310,24 +310,39 @@ fn a_changed_index() {
     assert_eq!(dir.problems(&Expected::default()), [gone.clone(), gone]);
 }
 
-/// Lines and a seal put behind the last one by someone without the key: the writer must not seal them.
-#[test]
-fn a_forged_continuation_is_not_continued() {
-    let dir = journal();
-    let mut text = lines(&dir, A);
+/// An event and a seal behind the last line of `a`, as someone makes them who does not have the key.
+fn continued(dir: &Dir, key: Option<Digest>, sign: impl Fn(&[u8], Signature) -> Signature) {
+    let mut text = lines(dir, A);
     let last = Line::parse(text[14].trim_end().as_bytes()).unwrap().record().unwrap();
-    let Entry::Seal(seal, signature) = last.entry else { panic!("line 14 is a seal") };
+    let Entry::Seal(mut seal, signature) = last.entry else { return };
+    seal.key = key.unwrap_or(seal.key);
     let mut chain = Chain::genesis(session("a")).after(Point { seq: 14, hash: last.hash });
     let mut out = Vec::new();
     chain.push_event(&event("forged"), &mut out);
-    chain.push_seal(&seal, |_| signature, &mut out);
-    text.extend(String::from_utf8(out).unwrap().split_inclusive('\n').map(Into::into));
-    put(&dir, A, &text);
-    assert_eq!(dir.problems(&Expected::default()), [(A.into(), 17, Tamper::ForgedHead)]);
-    let open = bailiwick_guard::journal::Journal::open(&dir.path(), session("a"), Options::default());
-    let fault = open.err().unwrap();
-    assert_eq!(fault.code(), "journal-damaged");
-    assert!(fault.to_string().contains("forged-head at line 17"), "{fault}");
+    chain.push_seal(&seal, |bytes| sign(bytes, signature), &mut out);
+    text.push(String::from_utf8(out).unwrap());
+    put(dir, A, &text);
+}
+
+/// The writer must not seal what it did not write.
+#[test]
+fn a_forged_continuation_is_found_and_not_continued() {
+    let theirs = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let public = Digest::from_bytes(theirs.verifying_key().to_bytes());
+    let sign = |bytes: &[u8]| Signature::from_bytes(ed25519_dalek::Signer::sign(&theirs, bytes).to_bytes());
+    for tamper in [Tamper::ForgedHead, Tamper::ReplacedKey] {
+        let dir = journal();
+        if tamper == Tamper::ForgedHead {
+            continued(&dir, None, |_, signature| signature);
+        } else {
+            continued(&dir, Some(public), |bytes, _| sign(bytes));
+        }
+        assert_eq!(dir.problems(&Expected::default()), [(A.into(), 17, tamper)]);
+        let open = bailiwick_guard::journal::Journal::open(&dir.path(), session("a"), Options::default());
+        let fault = open.err().unwrap();
+        assert_eq!(fault.code(), "journal-damaged");
+        assert!(fault.to_string().contains("forged-head at line 17"), "{fault}");
+    }
 }
 
 #[test]
