@@ -10,6 +10,7 @@ pub mod diff;
 mod document;
 pub mod facts;
 pub mod finding;
+pub mod journal;
 pub mod lattice;
 pub mod manifest;
 pub mod net;

@@ -1,0 +1,168 @@
+//! The local key: made once, mode 0600, and refused when anyone else could have read or put it there.
+//!
+//! Residual: whoever can read the key can sign. It shows changes by those who cannot, and only if its
+//! fingerprint is kept where they cannot reach it.
+use super::fault::{During, JournalFault};
+use super::layout::{self, Layout};
+use bailiwick_policy::journal::{Digest, Signature};
+use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+const PREFIX: &str = "bailiwick-ed25519-v1 ";
+
+/// The key that signs seals.
+pub(super) struct Sealer {
+    key: SigningKey,
+    public: Digest,
+}
+
+impl Sealer {
+    /// The key of the directory, made when there is none.
+    pub(super) fn load_or_create(layout: &Layout) -> Result<Self, JournalFault> {
+        if !layout::is_there(&layout.key())? {
+            create(layout)?;
+        }
+        load(&layout.key())
+    }
+
+    pub(super) fn public(&self) -> Digest {
+        self.public
+    }
+
+    pub(super) fn sign(&self, bytes: &[u8]) -> Signature {
+        Signature::from_bytes(self.key.sign(bytes).to_bytes())
+    }
+}
+
+/// The fingerprint of a public key: the SHA-256 of its 32 bytes.
+pub fn fingerprint(public: &Digest) -> Digest {
+    Digest::of(public.as_bytes())
+}
+
+/// The fingerprint of the key in the journal directory `dir`; none when there is no key.
+pub fn local_fingerprint(dir: &Path) -> Result<Option<Digest>, JournalFault> {
+    Ok(local_public(&Layout::for_reading(dir))?.map(|public| fingerprint(&public)))
+}
+
+pub(super) fn local_public(layout: &Layout) -> Result<Option<Digest>, JournalFault> {
+    if !layout::is_there(&layout.key())? {
+        return Ok(None);
+    }
+    load(&layout.key()).map(|sealer| Some(sealer.public))
+}
+
+/// Whether `signature` was made over `bytes` with the key `public`.
+pub(super) fn holds(public: &Digest, signature: &Signature, bytes: &[u8]) -> bool {
+    let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
+    VerifyingKey::from_bytes(public.as_bytes()).is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
+}
+
+fn load(path: &Path) -> Result<Sealer, JournalFault> {
+    let file = layout::open_existing(path)?;
+    let metadata = file.metadata().during("look at", path)?;
+    let refuse = |why| JournalFault::Key { path: path.to_path_buf(), why };
+    if metadata.uid() != layout::euid() {
+        return Err(refuse("belongs to another user"));
+    }
+    if metadata.mode() & 0o177 != 0 {
+        return Err(refuse("has the wrong mode: use 0600"));
+    }
+    let mut text = String::new();
+    file.take(256).read_to_string(&mut text).during("read", path)?;
+    let hex = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('\n'));
+    let seed: Digest = hex.and_then(|hex| hex.parse().ok()).ok_or_else(|| refuse("is not a key"))?;
+    let key = SigningKey::from_bytes(seed.as_bytes());
+    let public = Digest::from_bytes(key.verifying_key().to_bytes());
+    Ok(Sealer { key, public })
+}
+
+/// Writes a key beside its place and links it there: it is whole or not there, and never replaces another.
+fn create(layout: &Layout) -> Result<(), JournalFault> {
+    let mut seed = [0; 32];
+    let mut name = [0; 8];
+    let path = layout.key();
+    let random = |bytes: &mut [u8]| {
+        getrandom::fill(bytes)
+            .map_err(|error| JournalFault::io("make", &path, &io::Error::other(error.to_string())))
+    };
+    random(&mut seed)?;
+    random(&mut name)?;
+    let draft = layout.dir().join(format!("key.{:016x}.new", u64::from_be_bytes(name)));
+    let text = format!("{PREFIX}{}\n", Digest::from_bytes(seed));
+    let made = write_new(&draft, text.as_bytes()).and_then(|()| match fs::hard_link(&draft, &path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    });
+    let removed = fs::remove_file(&draft);
+    made.during("create", &path)?;
+    removed.during("remove", &draft)?;
+    layout.sync()
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn layout(dir: &tempfile::TempDir) -> Layout {
+        Layout::for_writing(&dir.path().join("journal")).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_signs() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = layout(&dir);
+        let first = Sealer::load_or_create(&layout).unwrap();
+        let again = Sealer::load_or_create(&layout).unwrap();
+        assert_eq!(first.public(), again.public());
+        assert_eq!(fs::metadata(layout.key()).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(layout.dir()).unwrap().count(), 1);
+        let signature = first.sign(b"x");
+        assert!(holds(&first.public(), &signature, b"x"));
+        assert!(!holds(&first.public(), &signature, b"y"));
+        assert!(!holds(&Digest::of(b""), &signature, b"x"));
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = layout(&dir);
+        Sealer::load_or_create(&layout).unwrap();
+        for mode in [0o640, 0o604, 0o666, 0o700] {
+            fs::set_permissions(layout.key(), fs::Permissions::from_mode(mode)).unwrap();
+            let fault = Sealer::load_or_create(&layout).err().unwrap();
+            assert_eq!(fault.code(), "journal-key", "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_a_link_or_not_a_key_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = layout(&dir);
+        Sealer::load_or_create(&layout).unwrap();
+        fs::rename(layout.key(), dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), layout.key()).unwrap();
+        assert_eq!(Sealer::load_or_create(&layout).err().unwrap().code(), "journal-io");
+        fs::remove_file(layout.key()).unwrap();
+        write_new(&layout.key(), b"").unwrap();
+        assert_eq!(Sealer::load_or_create(&layout).err().unwrap().code(), "journal-key");
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o770)).unwrap();
+        assert_eq!(Layout::for_writing(&path).unwrap_err().code(), "journal-directory");
+    }
+}

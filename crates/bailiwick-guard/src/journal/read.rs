@@ -1,0 +1,150 @@
+//! Reading the journal: records by session, tool, decision and time, and following it as it grows.
+//!
+//! A reader needs no lock and judges nothing: whether the lines are genuine is [`verify`](super::verify())'s
+//! question. A line that is not a record is handed out as such, with its place.
+use super::fault::{During, JournalFault};
+use super::layout::{self, Layout};
+use bailiwick_policy::journal::{Decision, Line, LineError, Record, SessionId};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Which records are wanted. The empty filter wants every event.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// About this tool.
+    pub tool: Option<String>,
+    /// With this decision.
+    pub decision: Option<Decision>,
+    /// Not before this time, in microseconds since 1970.
+    pub since: Option<u64>,
+    /// Before this time.
+    pub until: Option<u64>,
+    /// Seals too.
+    pub with_seals: bool,
+}
+
+impl Filter {
+    fn wants(&self, line: &Line<'_>) -> bool {
+        (self.with_seals || line.seal_kind().is_none())
+            && self.decision.is_none_or(|decision| line.decision() == Some(decision))
+            && self.since.is_none_or(|since| line.time() >= since)
+            && self.until.is_none_or(|until| line.time() < until)
+            && self.tool.as_ref().is_none_or(|tool| line.is_for_tool(tool))
+    }
+
+    fn wants_session(&self, session: &SessionId) -> bool {
+        self.session.as_ref().is_none_or(|only| only == session)
+    }
+}
+
+/// What stands at a place of the journal.
+pub type Found = Result<Record, Unreadable>;
+
+/// A line that is not a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {why}", file.display())]
+pub struct Unreadable {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// Why it is not one.
+    pub why: LineError,
+}
+
+/// The records of `dir` that `filter` wants: session by session, in order. One segment is held in memory at a time.
+pub fn records(
+    dir: &Path,
+    filter: Filter,
+) -> Result<impl Iterator<Item = Result<Found, JournalFault>>, JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let mut files = VecDeque::new();
+    for session in layout.sessions()? {
+        if filter.wants_session(&session) {
+            let numbers = layout.segments(&session)?;
+            files.extend(numbers.into_iter().map(|number| layout.segment(&session, number)));
+        }
+    }
+    Ok(files.into_iter().flat_map(move |file| match layout::read_all(&file) {
+        Ok(text) => scan(&file, &text, 0, &filter).map(Ok).collect::<Vec<_>>(),
+        Err(fault) => vec![Err(fault)],
+    }))
+}
+
+/// The wanted records of the whole lines of `text`; `before` lines precede it in the file.
+fn scan(file: &Path, text: &[u8], before: usize, filter: &Filter) -> impl Iterator<Item = Found> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    lines.enumerate().filter_map(move |(at, line)| match Line::parse(line) {
+        Ok(line) => filter.wants(&line).then(|| line.record()).flatten().map(Ok),
+        Err(why) => Some(Err(Unreadable { file: file.to_path_buf(), line: before + at + 1, why })),
+    })
+}
+
+/// Follows a journal as it grows, across rotation and new sessions.
+pub struct Follow {
+    layout: Layout,
+    filter: Filter,
+    places: BTreeMap<SessionId, Place>,
+}
+
+/// How far a session was read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    number: u32,
+    offset: u64,
+    lines: usize,
+}
+
+impl Follow {
+    /// Follows from the beginning of what is there.
+    pub fn from_start(dir: &Path, filter: Filter) -> Self {
+        Self { layout: Layout::for_reading(dir), filter, places: BTreeMap::new() }
+    }
+
+    /// Follows from the end of what is there.
+    pub fn from_end(dir: &Path, filter: Filter) -> Result<Self, JournalFault> {
+        let mut follow = Self::from_start(dir, filter);
+        follow.poll()?;
+        Ok(follow)
+    }
+
+    /// What was added since the last time. Does not wait: the caller decides how often to look.
+    pub fn poll(&mut self) -> Result<Vec<Found>, JournalFault> {
+        let mut found = Vec::new();
+        for session in self.layout.sessions()? {
+            if !self.filter.wants_session(&session) {
+                continue;
+            }
+            let place = self.places.entry(session.clone()).or_default();
+            for number in self.layout.segments(&session)? {
+                if number < place.number {
+                    continue;
+                }
+                if number > place.number {
+                    *place = Place { number, ..Place::default() };
+                }
+                let file = self.layout.segment(&session, number);
+                let text = read_from(&file, place.offset)?;
+                let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                let text = text.get(..whole).unwrap_or_default();
+                found.extend(scan(&file, text, place.lines, &self.filter));
+                place.offset += whole as u64;
+                place.lines += text.iter().filter(|byte| **byte == b'\n').count();
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn read_from(path: &Path, offset: u64) -> Result<Vec<u8>, JournalFault> {
+    let mut bytes = Vec::new();
+    if layout::is_there(path)? {
+        let mut file = layout::open_existing(path)?;
+        file.seek(SeekFrom::Start(offset)).during("read", path)?;
+        file.read_to_end(&mut bytes).during("read", path)?;
+    }
+    Ok(bytes)
+}

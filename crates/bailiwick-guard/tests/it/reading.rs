@@ -1,0 +1,78 @@
+//! Filters, following, and lines that cannot be read.
+use super::support::{Dir, event, session};
+use bailiwick_guard::journal::{Filter, Follow, Options, records};
+use bailiwick_policy::journal::{Decision, Event, Kind};
+use std::fs;
+
+fn journal() -> Dir {
+    let dir = Dir::new();
+    for name in ["a", "b"] {
+        let journal = dir.open(name, Options::default());
+        let denied = Event::new(Kind::CapabilityDenied).with_decision(Decision::Deny).with_tool("net\"x");
+        journal.append(denied.at(100)).unwrap();
+        journal.append(Event::new(Kind::CapabilityGranted).with_decision(Decision::Allow).at(200)).unwrap();
+        journal.append(Event::new(Kind::ToolFinished).with_tool("shell").at(300)).unwrap();
+        journal.close().unwrap();
+    }
+    dir
+}
+
+#[test]
+fn filters_choose() {
+    let dir = journal();
+    let count = |filter: Filter| dir.records(filter).len();
+    assert_eq!(count(Filter::default()), 6);
+    assert_eq!(count(Filter { with_seals: true, ..Filter::default() }), 8);
+    assert_eq!(count(Filter { session: Some(session("b")), ..Filter::default() }), 3);
+    assert_eq!(count(Filter { session: Some(session("c")), ..Filter::default() }), 0);
+    assert_eq!(count(Filter { tool: Some("shell".into()), ..Filter::default() }), 2);
+    assert_eq!(count(Filter { tool: Some("net\"x".into()), ..Filter::default() }), 2);
+    assert_eq!(count(Filter { decision: Some(Decision::Deny), ..Filter::default() }), 2);
+    assert_eq!(count(Filter { since: Some(200), until: Some(300), ..Filter::default() }), 2);
+}
+
+#[test]
+fn following_sees_each_event_once_across_segments_and_sessions() {
+    let dir = journal();
+    let mut follow = Follow::from_end(&dir.path(), Filter::default()).unwrap();
+    let mut all = Follow::from_start(&dir.path(), Filter::default());
+    assert_eq!(all.poll().unwrap().len(), 6);
+    assert!(follow.poll().unwrap().is_empty());
+    let journal = dir.open("c", Options { segment_bytes: 1000, ..Options::default() });
+    let mut seen = Vec::new();
+    for n in 0..30 {
+        journal.append(event(format!("{n}"))).unwrap();
+        if n % 3 == 0 {
+            journal.flush().unwrap();
+            seen.extend(follow.poll().unwrap());
+        }
+    }
+    journal.close().unwrap();
+    seen.extend(follow.poll().unwrap());
+    let reasons: Vec<_> =
+        seen.into_iter().map(|found| found.unwrap().event().unwrap().reason().unwrap().to_string()).collect();
+    assert_eq!(reasons, (0..30).map(|n| n.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_line_that_is_no_record_is_handed_out_with_its_place() {
+    let dir = journal();
+    let path = dir.file("a.000000.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen('\n', "\nnonsense\n", 1)).unwrap();
+    let found: Vec<_> = records(&dir.path(), Filter::default()).unwrap().map(Result::unwrap).collect();
+    let bad: Vec<_> = found.iter().filter_map(|found| found.as_ref().err()).collect();
+    assert_eq!((found.len(), bad.len(), bad[0].line), (7, 1, 2));
+    assert!(
+        bad[0].to_string().ends_with("a.000000.jsonl:2: the line does not end in its hash"),
+        "{}",
+        bad[0]
+    );
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_empty() {
+    let dir = Dir::new();
+    assert!(dir.records(Filter::default()).is_empty());
+    assert!(dir.verify().is_intact());
+}

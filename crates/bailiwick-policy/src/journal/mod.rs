@@ -1,0 +1,37 @@
+//! The journal's format: what one line says, how it is written, and what makes a chain of lines whole.
+//!
+//! A journal is JSON Lines. Every line is the canonical JSON (RFC 8785) of one record, with one last member
+//! `hash` placed textually at the end: the SHA-256 of the line as it was before that member was put in.
+//! Every line names the hash of the line before it (`prev`), so a chain can be walked without trusting it.
+//!
+//! Invariants: one record has exactly one encoding; the decoder accepts nothing else, so an accepted line
+//! re-encodes to the same bytes. Nothing here reads files or clocks, or checks signatures: whoever holds keys
+//! does that over [`Line::signed_bytes`].
+mod chain;
+mod decode;
+mod digest;
+mod encode;
+mod event;
+mod seal;
+mod session;
+mod text;
+
+pub use chain::{Break, Chain, Located, Point, Tamper, verify_lines};
+pub use decode::{Line, LineError};
+pub use digest::{Digest, HexError, Signature};
+pub use event::{Decision, Enforcement, Event, Kind, TokenError};
+pub use seal::{Entry, Record, Seal, SealKind};
+pub use session::{SessionError, SessionId};
+pub use text::Text;
+
+/// The version every line carries as `v`.
+pub const VERSION: u64 = 1;
+
+/// The longest line that is written or accepted, without its newline.
+pub const MAX_LINE: usize = 64 * 1024;
+
+/// The largest integer a line may hold: beyond it, JSON readers disagree.
+pub const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// What is put before the bytes that a seal signs, so that no other signature can be taken for one.
+pub const SEAL_DOMAIN: &[u8] = b"bailiwick-journal-seal-v1\n";
