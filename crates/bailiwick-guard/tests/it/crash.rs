@@ -9,7 +9,6 @@ use std::time::Duration;
 const KILLS: u64 = 200;
 
 #[test]
-#[ignore = "the child of the test below"]
 fn child_appends() {
     let input = input();
     let [dir, round] = input.as_slice() else { return };

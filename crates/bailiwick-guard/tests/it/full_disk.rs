@@ -17,6 +17,7 @@ fn a_full_disk_refuses_and_recovers() {
     let inner = child("full_disk::child_fills_the_disk");
     let mut outer = Command::new("unshare");
     outer.args([flags, "sh", "-c", script]).arg(dir.path()).arg(inner.get_program()).args(inner.get_args());
+    outer.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
     outer.stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut outer) = outer.spawn() else { return skip("there is no `unshare`") };
     let sent = outer.stdin.take().unwrap().write_all(format!("{}\n", dir.path().display()).as_bytes());
@@ -30,7 +31,6 @@ fn a_full_disk_refuses_and_recovers() {
 }
 
 #[test]
-#[ignore = "the child of the test above"]
 fn child_fills_the_disk() {
     let input = input();
     let [dir] = input.as_slice() else { return };

@@ -53,7 +53,6 @@ fn a_second_writer_is_refused_while_the_first_lives() {
 }
 
 #[test]
-#[ignore = "the child of the test below"]
 fn child_holds() {
     let input = input();
     let [dir] = input.as_slice() else { return };
