@@ -27,6 +27,14 @@ pub(super) struct Kept {
     pub(super) signed: Vec<u8>,
 }
 
+impl Drop for HeadFile {
+    /// A child that another thread is just starting shares the open file until it execs: closing alone would
+    /// leave the session locked for that moment.
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
+}
+
 impl HeadFile {
     /// Locks the session, or says who has it.
     pub(super) fn lock(layout: &Layout, session: &SessionId) -> Result<Self, JournalFault> {
