@@ -40,7 +40,9 @@ fn request(kind: &str) -> Request {
     match kind {
         "file, allowed" => Request::Write(AbsPath::new("/workspace/project/src/main.rs").unwrap()),
         "file, denied" => Request::Read(AbsPath::new("/home/me/.ssh/id_ed25519").unwrap()),
-        "host, allowed" => Request::Net(NetRequest::new(Host::new("api.github.com").unwrap(), 443, Speak::Tls)),
+        "host, allowed" => {
+            Request::Net(NetRequest::new(Host::new("api.github.com").unwrap(), 443, Speak::Tls))
+        }
         "host, denied" => Request::Net(NetRequest::new(Host::new("evil.example").unwrap(), 443, Speak::Tls)),
         "program, allowed" => Request::Spawn(Spawn::plain(Program::Name("git".into()))),
         _ => Request::ReadEnv("HOME".into()),

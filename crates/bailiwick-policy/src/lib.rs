@@ -6,6 +6,7 @@
 pub mod authority;
 pub mod capability;
 pub mod caveats;
+pub mod denial;
 pub mod diff;
 mod document;
 pub mod facts;

@@ -60,8 +60,27 @@ pub struct Tool {
     /// `None` if the tool says what it needs by its policy alone.
     pub(crate) capabilities: Option<Vec<Declared<Capability>>>,
     pub(crate) policy: Option<ToolPolicy>,
+    pub(crate) arguments: BTreeMap<String, ArgumentAccess>,
     pub(crate) constraints: Constraints,
     pub(crate) risk: Option<Risk>,
+}
+
+/// What an argument of a tool is, where its name does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentAccess {
+    /// A path that the tool reads.
+    Read,
+    /// A path that the tool changes.
+    Write,
+    /// A path, read or changed.
+    Path,
+    /// Not a path on this machine.
+    Text,
+}
+
+impl ArgumentAccess {
+    pub(crate) const ALL: [(&'static str, Self); 4] =
+        [("read", Self::Read), ("write", Self::Write), ("path", Self::Path), ("text", Self::Text)];
 }
 
 /// When and how often a tool may run in one session.
@@ -181,6 +200,24 @@ impl Tool {
     #[must_use]
     pub const fn policy(&self) -> Option<&ToolPolicy> {
         self.policy.as_ref()
+    }
+
+    /// What its arguments are, where that is declared.
+    #[must_use]
+    pub const fn arguments(&self) -> &BTreeMap<String, ArgumentAccess> {
+        &self.arguments
+    }
+
+    /// Whether the tool says anything about files, so that paths in its arguments can be judged.
+    #[must_use]
+    pub fn has_file_stance(&self) -> bool {
+        let by_policy = self.policy.as_ref().is_some_and(|policy| {
+            *policy.read() != Stance::Unspecified || *policy.write() != Stance::Unspecified
+        });
+        let by_lines = |lines: &Vec<Declared<Capability>>| {
+            lines.iter().any(|line| matches!(line.value, Capability::Fs { .. }))
+        };
+        by_policy || self.capabilities.as_ref().is_some_and(by_lines)
     }
 
     /// When and how often it may run.

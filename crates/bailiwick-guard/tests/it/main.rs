@@ -11,9 +11,13 @@
 mod crash;
 mod documented;
 mod full_disk;
+mod gate;
+mod opening;
 mod reading;
 mod rotation;
+mod shell;
 mod support;
 mod tamper;
 mod torn;
+mod unforgeable;
 mod writers;

@@ -7,7 +7,7 @@ use crate::authority::{Authority, Axis};
 use crate::capability::Capability;
 use crate::finding::{Code, Findings, Severity};
 use crate::lattice::Containment;
-use crate::manifest::{Constraints, Declared, Limits, Manifest, Risk, Tool};
+use crate::manifest::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool};
 
 /// Everything that differs, the gravest first, then by tool.
 pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>, Findings> {
@@ -133,6 +133,19 @@ fn compare_tool(
     if before.policy().is_some() && after.policy().is_none() {
         found.push(about(Code::PolicyRemoved, after, "its policy is gone"));
     }
+    for (argument, access) in after.arguments() {
+        let loosened = *access == ArgumentAccess::Text && before.arguments().get(argument) != Some(access);
+        let widened = before.arguments().get(argument) == Some(&ArgumentAccess::Write)
+            && *access != ArgumentAccess::Write;
+        if loosened || widened {
+            let message = format!("its argument `{argument}` is judged less strictly");
+            found.push(about(Code::ConstraintsRelaxed, after, &message));
+        }
+    }
+    for argument in before.arguments().keys().filter(|name| !after.arguments().contains_key(*name)) {
+        let message = format!("its argument `{argument}` is no longer declared");
+        found.push(about(Code::ConstraintsRelaxed, after, &message));
+    }
     compare_risk(before.risk(), after, found);
     compare_constraints(before.constraints(), after, found);
     lost_promises(
@@ -155,6 +168,7 @@ fn compare_added(
     for (index, candidate) in gone.iter().enumerate() {
         let same_rules = candidate.constraints() == tool.constraints()
             && candidate.policy() == tool.policy()
+            && candidate.arguments() == tool.arguments()
             && candidate.risk() == tool.risk();
         if same_rules && base.reviewed_tool(candidate)? == fresh {
             let message = format!("it was called `{}`", candidate.name());

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::limits::read_limits;
 use super::policy::{read_policy, read_risk};
-use super::{Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool};
+use super::{
+    ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool,
+};
 use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, parse};
 use crate::document::{Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
@@ -151,6 +153,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     let description = optional_text(&mut fields, "description", found);
     let capabilities = fields.optional("capabilities").map(|node| read_capabilities(node, found));
     let policy = fields.optional("policy").and_then(|node| read_policy(node, found));
+    let arguments = fields.optional("arguments").map(|node| read_arguments(node, found)).unwrap_or_default();
     let risk_node = fields.optional("risk");
     let risk = risk_node.and_then(|node| found.keep(read_risk(node)));
     let constraints =
@@ -165,7 +168,26 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let name = name.unwrap_or_default().to_owned();
-    Some(Tool { name, span, description, capabilities, policy, constraints, risk })
+    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, risk })
+}
+
+fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, ArgumentAccess> {
+    let mut arguments = BTreeMap::new();
+    for entry in found.keep(node.table(Code::ManifestShape)).unwrap_or_default() {
+        let Some(text) = found.keep(entry.node.text(Code::ManifestShape)) else { continue };
+        match ArgumentAccess::ALL.iter().find(|(name, _)| *name == text) {
+            Some((_, access)) => drop(arguments.insert(entry.key.to_string(), *access)),
+            None => found.push(
+                Finding::new(
+                    Code::ManifestShape,
+                    format!("`{}` is not a kind of argument", text.escape_debug()),
+                )
+                .at(entry.node.span)
+                .help("write `read`, `write`, `path` or `text`"),
+            ),
+        }
+    }
+    arguments
 }
 
 fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::check::reviewed_lines;
-use super::{Constraints, Declared, Limits, Manifest, Stance, Tool, ToolPolicy};
+use super::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Stance, Tool, ToolPolicy};
 use crate::capability::Capability;
 
 impl Manifest {
@@ -53,6 +53,12 @@ impl Tool {
         if let Some(risk) = self.risk() {
             tool.insert("risk".into(), json!(risk.as_str()));
         }
+        let kinds = self.arguments.iter().map(|(name, access)| {
+            let kind =
+                ArgumentAccess::ALL.iter().find(|(_, own)| own == access).map_or("text", |(kind, _)| kind);
+            (name.clone(), json!(kind))
+        });
+        insert_unless_empty(&mut tool, "arguments", Value::Object(kinds.collect()));
         insert_unless_empty(&mut tool, "constraints", constraints(&self.constraints));
         Value::Object(tool)
     }

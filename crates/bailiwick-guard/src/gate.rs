@@ -1,0 +1,279 @@
+//! The gate: the only maker of permits.
+//!
+//! A call passes, in this order: generation and revocation, constraints, what the tool demands, the paths in its
+//! arguments, every interceptor; a rewritten call starts again. Then a unit of the budget is taken, the call is
+//! recorded, and a [`Permit`] exists. Whatever fails on the way denies and costs nothing.
+//!
+//! Fails closed when the journal cannot record, an interceptor fails, or rewriting does not end.
+
+mod context;
+mod permit;
+
+pub use context::ToolContext;
+pub use permit::Permit;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::journal::{Decision, Digest, Event, Kind};
+use bailiwick_policy::lattice::Containment;
+use serde_json::Value;
+
+use crate::grant::{Effective, Grant, PerTool};
+use crate::journal::Journal;
+use crate::rules::Rules;
+use crate::session::Session;
+use crate::tool::{Required, ToolError};
+use crate::verdict::{Call, Interceptor, Verdict, judge_all};
+
+/// How often one call may be rewritten.
+const MAX_REWRITES: usize = 8;
+
+/// Decides about calls. A registry has one; nothing else makes permits.
+pub struct Gate {
+    shared: Arc<Shared>,
+    entries: Vec<Entry>,
+    names: HashMap<Arc<str>, usize>,
+    interceptors: Vec<Box<dyn Interceptor>>,
+}
+
+/// What permits and contexts need of the gate that made them.
+pub(crate) struct Shared {
+    pub(crate) id: u64,
+    pub(crate) generation: AtomicU64,
+    pub(crate) session: Session,
+    pub(crate) journal: Journal,
+}
+
+/// What the gate knows of one tool.
+pub(crate) struct Entry {
+    pub(crate) name: Arc<str>,
+    pub(crate) required: Required,
+    pub(crate) rules: Rules,
+}
+
+/// What the gate says if not yes.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A person must consent to exactly this call first.
+    Ask {
+        /// The call, as it would run.
+        call: Call,
+        /// What about.
+        question: String,
+    },
+    /// No.
+    Error(ToolError),
+}
+
+/// Consent to one call, bound to the hash of tool and arguments. Only the registry's approver leads to one.
+#[derive(Debug)]
+pub struct Approval(Digest);
+
+impl Approval {
+    pub(crate) fn of(call: &Call) -> Self {
+        Self(digest(call))
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        entries: Vec<Entry>,
+        interceptors: Vec<Box<dyn Interceptor>>,
+    ) -> Self {
+        let names =
+            entries.iter().enumerate().map(|(index, entry)| (Arc::clone(&entry.name), index)).collect();
+        Self { shared, entries, names, interceptors }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn position(&self, tool: &str) -> Option<usize> {
+        self.names.get(tool).copied()
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)
+    }
+
+    /// Lets a call through, or says why not. `approval` is a person's consent to exactly this call.
+    ///
+    /// # Errors
+    /// Who must be asked, or the denial. A denied call is recorded and costs nothing.
+    pub fn authorize(
+        &self,
+        call: Call,
+        grant: &Grant,
+        approval: Option<Approval>,
+    ) -> Result<Permit, Refusal> {
+        let Some(index) = self.position(&call.tool) else {
+            self.record_refusal(&call, "tool-not-found", "there is no such tool");
+            return Err(Refusal::Error(ToolError::NotFound(call.tool.to_string())));
+        };
+        let (Some(entry), Some(counted)) = (self.entries.get(index), grant.tool(index)) else {
+            let denial = Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry");
+            return Err(self.deny(&call, denial));
+        };
+        match self.admit(call, index, entry, counted, grant, approval) {
+            Err(Stop::Deny(call, denial)) => Err(self.deny(&call, denial)),
+            Err(Stop::Ask(call, question)) => Err(Refusal::Ask { call, question }),
+            Ok(permit) => Ok(permit),
+        }
+    }
+
+    fn admit(
+        &self,
+        call: Call,
+        index: usize,
+        entry: &Entry,
+        counted: &PerTool,
+        grant: &Grant,
+        approval: Option<Approval>,
+    ) -> Result<Permit, Stop> {
+        if let Err(denial) = self.check_grant(entry, grant) {
+            return Err(Stop::Deny(call, denial));
+        }
+        let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
+        if let Some(missing) = &effective.missing {
+            let message = format!("the tool `{}` demands to {missing}, which is not granted", entry.name);
+            return Err(Stop::Deny(call, Denial::new(DenialCode::RequiredNotGranted, message)));
+        }
+        let call = self.judge(call, entry, approval.as_ref())?;
+        if !counted.take_run(entry.rules.constraints.max_invocations) {
+            let message = format!("the tool `{}` has run as often as it may", entry.name);
+            return Err(Stop::Deny(call, Denial::new(DenialCode::ToolTooOften, message)));
+        }
+        if !grant.take_call() {
+            counted.return_run();
+            let message = "the granted number of calls is used up";
+            return Err(Stop::Deny(call, Denial::new(DenialCode::BudgetSpent, message)));
+        }
+        let event = Event::new(Kind::ToolCalled)
+            .with_tool(Arc::clone(&entry.name))
+            .with_decision(Decision::Allow)
+            .with_args_digest(digest(&call));
+        match self.shared.journal.append(event) {
+            Ok(ack) => {
+                let context = ToolContext::mint(
+                    Arc::clone(&self.shared),
+                    Arc::clone(&entry.name),
+                    Arc::clone(&effective.authority),
+                    grant.minted_in(),
+                    ack.seq,
+                );
+                Ok(Permit::mint(call, context, grant.clone(), index))
+            }
+            Err(fault) => {
+                counted.return_run();
+                grant.return_call();
+                let message = format!("the call cannot be recorded: {fault}");
+                Err(Stop::Deny(call, Denial::new(DenialCode::RecordRefused, message)))
+            }
+        }
+    }
+
+    /// Generation, revocation, and the constraints that need no count.
+    fn check_grant(&self, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
+        if grant.registry() != self.shared.id {
+            return Err(Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry"));
+        }
+        let now = self.shared.generation.load(Ordering::Acquire);
+        if grant.minted_in() != now {
+            return Err(Denial::new(DenialCode::Revoked, "the grant was revoked"));
+        }
+        if !grant.authority().allows_generation(now) {
+            let message = format!("the grant is not good in generation {now}");
+            return Err(Denial::new(DenialCode::GenerationOver, message));
+        }
+        if entry.rules.constraints.forbidden {
+            let message = format!("the tool `{}` is forbidden", entry.name);
+            return Err(Denial::new(DenialCode::ToolForbidden, message));
+        }
+        let waits_for = entry.rules.constraints.only_after.iter().find(|name| {
+            let other = self.position(name).and_then(|index| grant.tool(index));
+            !other.is_some_and(PerTool::has_succeeded)
+        });
+        waits_for.map_or(Ok(()), |name| {
+            let message = format!("the tool `{}` may only run after `{name}` has succeeded", entry.name);
+            Err(Denial::new(DenialCode::ToolTooEarly, message))
+        })
+    }
+
+    /// Arguments and interceptors, again after every rewrite; then consent.
+    fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Stop> {
+        for _ in 0..=MAX_REWRITES {
+            if let Some(rules) = &entry.rules.arguments
+                && let Err(denial) = rules.judge(&entry.name, &call.args, &self.shared.session)
+            {
+                return Err(Stop::Deny(call, denial));
+            }
+            let verdict = judge_all(&self.interceptors, &call);
+            let confirm = entry.rules.constraints.confirm.then(|| format!("may `{}` run?", entry.name));
+            match verdict.max(confirm.map_or(Verdict::Allow, Verdict::Ask)) {
+                Verdict::Allow => return Ok(call),
+                Verdict::Deny(denial) => return Err(Stop::Deny(call, denial)),
+                Verdict::Rewrite(args) => call.args = args,
+                Verdict::Ask(_) if approval.is_some_and(|approval| approval.0 == digest(&call)) => {
+                    return Ok(call);
+                }
+                Verdict::Ask(question) => return Err(Stop::Ask(call, question)),
+            }
+        }
+        Err(Stop::Deny(call, Denial::new(DenialCode::RewriteLoop, "interceptors kept rewriting the call")))
+    }
+
+    fn deny(&self, call: &Call, denial: Denial) -> Refusal {
+        self.record_refusal(call, denial.code().as_str(), denial.message());
+        Refusal::Error(match denial.code() {
+            DenialCode::BudgetSpent => ToolError::Budget(denial),
+            DenialCode::Revoked | DenialCode::GenerationOver => ToolError::Generation(denial),
+            _ => ToolError::Denied(denial),
+        })
+    }
+
+    /// A refusal is recorded if it can be; that it cannot does not turn it into consent.
+    pub(crate) fn record_refusal(&self, call: &Call, code: &'static str, reason: &str) {
+        let event = Event::new(Kind::CapabilityDenied)
+            .with_tool(Arc::clone(&call.tool))
+            .with_decision(Decision::Deny)
+            .with_code(code)
+            .with_reason(reason.to_owned())
+            .with_args_digest(digest(call));
+        drop(self.shared.journal.append(event));
+    }
+}
+
+/// Why a call goes no further; the call comes back for the record.
+enum Stop {
+    Deny(Call, Denial),
+    Ask(Call, String),
+}
+
+/// What the tool may touch under the grant: the meet of all that has a say.
+fn effective(entry: &Entry, granted: &Authority) -> Effective {
+    let required = entry.required.authority();
+    let missing = match required.within(granted) {
+        _ if !entry.required.is_demanded() => None,
+        Containment::Contained => None,
+        Containment::Exceeds(excess) => Some(excess.to_string().into()),
+        Containment::Undecided => Some("do what cannot be decided".into()),
+    };
+    let met = granted.meet(required);
+    let met = entry.rules.ceiling.as_ref().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));
+    Effective { authority: Arc::new(met), missing }
+}
+
+/// The hash of tool and arguments.
+pub(crate) fn digest(call: &Call) -> Digest {
+    let args = match &call.args {
+        Value::Null => Vec::new(),
+        args => serde_json_canonicalizer::to_vec(args).unwrap_or_else(|_| args.to_string().into_bytes()),
+    };
+    Digest::of_parts(&[call.tool.as_bytes(), b"\0", &args])
+}

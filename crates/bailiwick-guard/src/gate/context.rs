@@ -1,0 +1,235 @@
+//! What a running tool may see of the world.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bailiwick_policy::authority::{Authority, Explanation, Request, Spawn};
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_policy::net::{Host, NetRequest, Speak};
+use bailiwick_policy::path::AbsPath;
+
+use super::Shared;
+use crate::journal::Journal;
+use crate::open::{How, NotOpened, WriteMode, open_exactly};
+use crate::resolve::{absolute, real};
+use crate::session::Session;
+use crate::tool::ToolError;
+
+/// How often a path that changes while it is opened is looked at again.
+const MAX_LOOKS: usize = 16;
+
+/// The authority of one running call: the meet of what was granted and what the tool needs, and no more.
+///
+/// It cannot be made, copied or kept by a tool; every question to it is recorded.
+pub struct ToolContext {
+    shared: Arc<Shared>,
+    tool: Arc<str>,
+    authority: Arc<Authority>,
+    minted_in: u64,
+    seq: u64,
+    acted: AtomicBool,
+}
+
+impl ToolContext {
+    pub(super) const fn mint(
+        shared: Arc<Shared>,
+        tool: Arc<str>,
+        authority: Arc<Authority>,
+        minted_in: u64,
+        seq: u64,
+    ) -> Self {
+        Self { shared, tool, authority, minted_in, seq, acted: AtomicBool::new(false) }
+    }
+
+    /// What the call may touch.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The session's surroundings.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.shared.session
+    }
+
+    /// May this program be started? A bare name, or an absolute path.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn check_exec(&self, program: &str) -> Result<(), ToolError> {
+        let capability: Result<Capability, _> = format!("exec:spawn:{program}").parse();
+        let request = match capability {
+            Ok(Capability::Exec { program: Some(program), .. }) => Request::Spawn(Spawn::plain(program)),
+            _ => return Err(self.deny(unreadable("program", program), None)),
+        };
+        self.check(&request, || format!("exec of \"{program}\" is not within the granted authority"))
+    }
+
+    /// May this host be reached on this port, speaking TLS or HTTP?
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn check_net(&self, host: &str, port: u16) -> Result<(), ToolError> {
+        let Ok(host) = Host::new(host) else { return Err(self.deny(unreadable("host", host), None)) };
+        let request = Request::Net(NetRequest::new(host, port, Speak::Tls));
+        self.check(&request, || format!("{request} is not within the granted authority"))
+    }
+
+    /// May this path be read? Answers with where it really leads.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn check_path_read(&self, path: &str) -> Result<AbsPath, ToolError> {
+        let real = self.real(path)?;
+        let request = Request::Read(real.clone());
+        self.check(&request, || {
+            format!("read of \"{}\" is not within the granted authority", path.escape_debug())
+        })?;
+        Ok(real)
+    }
+
+    /// May this path be changed? Answers with where it really leads.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn check_path_write(&self, path: &str) -> Result<AbsPath, ToolError> {
+        let real = self.real(path)?;
+        let request = Request::Write(real.clone());
+        self.check(&request, || {
+            format!("write of \"{}\" is not within the granted authority", path.escape_debug())
+        })?;
+        Ok(real)
+    }
+
+    /// Opens a file or folder for reading: exactly what was checked, even if links change meanwhile.
+    ///
+    /// # Errors
+    /// The denial, recorded; or the system's own reason.
+    pub fn open_read(&self, path: &str) -> Result<File, ToolError> {
+        self.open(path, How::Read)
+    }
+
+    /// Opens a file for writing: exactly what was checked, even if links change meanwhile.
+    ///
+    /// # Errors
+    /// The denial, recorded; or the system's own reason.
+    pub fn open_write(&self, path: &str, mode: WriteMode) -> Result<File, ToolError> {
+        self.open(path, How::Write(mode))
+    }
+
+    /// The value of a variable that may be read; `None` if the session has none.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn env(&self, name: &str) -> Result<Option<&str>, ToolError> {
+        let request = Request::ReadEnv(name.into());
+        self.check(&request, || {
+            format!("the variable {} is not within the granted authority", name.escape_debug())
+        })?;
+        Ok(self.shared.session.variable(name))
+    }
+
+    /// Whether anything was let through so far.
+    pub(super) fn has_acted(&self) -> bool {
+        self.acted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tool(&self) -> Arc<str> {
+        Arc::clone(&self.tool)
+    }
+
+    pub(super) const fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(super) fn journal(&self) -> &Journal {
+        &self.shared.journal
+    }
+
+    fn open(&self, path: &str, how: How) -> Result<File, ToolError> {
+        for _ in 0..MAX_LOOKS {
+            let real = self.real(path)?;
+            let (request, verb) = match how {
+                How::Read => (Request::Read(real.clone()), "read"),
+                How::Write(WriteMode::CreateNew) => (Request::Create(real.clone()), "create"),
+                How::Write(_) => (Request::Write(real.clone()), "write"),
+            };
+            self.check(&request, || {
+                format!("{verb} of \"{}\" is not within the granted authority", path.escape_debug())
+            })?;
+            match open_exactly(&real, how) {
+                Ok(file) => return Ok(file),
+                Err(NotOpened::Changed) => {}
+                Err(NotOpened::NotAFile) => {
+                    let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
+                    return Err(self.deny(Denial::new(DenialCode::PathNotAFile, message), None));
+                }
+                Err(NotOpened::Io(error)) => {
+                    return Err(ToolError::Other(format!("cannot open `{}`: {error}", path.escape_debug())));
+                }
+            }
+        }
+        let message = format!("\"{}\" led elsewhere each time it was opened", path.escape_debug());
+        Err(self.deny(Denial::new(DenialCode::PathChanged, message), None))
+    }
+
+    fn real(&self, path: &str) -> Result<AbsPath, ToolError> {
+        let found = absolute(path, &self.shared.session).and_then(|path| real(&path));
+        found.map_err(|why| {
+            let message = format!("path \"{}\" cannot be judged: {why}", path.escape_debug());
+            self.deny(Denial::new(DenialCode::PathUnreadable, message), None)
+        })
+    }
+
+    /// Asks the authority, records the answer, and lets nothing through that could not be recorded.
+    fn check(&self, request: &Request, message: impl Fn() -> String) -> Result<(), ToolError> {
+        if self.shared.generation.load(Ordering::Acquire) != self.minted_in {
+            let denial = Denial::new(DenialCode::Revoked, "the grant was revoked while the tool ran");
+            return Err(self.deny(denial, None));
+        }
+        if !self.authority.allows(request) {
+            let explanation = self.authority.explain(request);
+            return Err(self.deny(Denial::of(&explanation, message()), Some(&explanation)));
+        }
+        let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(request.to_string());
+        match self.shared.journal.append(event) {
+            Ok(_) => {
+                self.acted.store(true, Ordering::Release);
+                Ok(())
+            }
+            Err(fault) => {
+                let message = format!("the check cannot be recorded: {fault}");
+                Err(Denial::new(DenialCode::RecordRefused, message).into())
+            }
+        }
+    }
+
+    fn deny(&self, denial: Denial, explanation: Option<&Explanation>) -> ToolError {
+        let event = self
+            .event(Kind::CapabilityDenied, Decision::Deny)
+            .with_code(denial.code().as_str())
+            .with_reason(denial.message().to_owned());
+        let event = match explanation.and_then(Explanation::smallest_grant) {
+            Some(grant) => event.with_capability(grant.to_owned()),
+            None => event,
+        };
+        drop(self.shared.journal.append(event));
+        match denial.code() {
+            DenialCode::Revoked => ToolError::Generation(denial),
+            _ => ToolError::Denied(denial),
+        }
+    }
+
+    fn event(&self, kind: Kind, decision: Decision) -> Event {
+        Event::new(kind).with_tool(Arc::clone(&self.tool)).with_decision(decision).with_parent(self.seq)
+    }
+}
+
+fn unreadable(what: &str, text: &str) -> Denial {
+    let code = if what == "host" { DenialCode::NetNotGranted } else { DenialCode::ExecNotGranted };
+    Denial::new(code, format!("{what} \"{}\" is not within the granted authority", text.escape_debug()))
+}

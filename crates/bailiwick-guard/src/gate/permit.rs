@@ -1,0 +1,109 @@
+//! A permit: one call that may run, once.
+
+use std::time::Instant;
+
+use bailiwick_policy::journal::{Decision, Event, Kind};
+use serde_json::Value;
+
+use super::ToolContext;
+use crate::grant::Grant;
+use crate::tool::{AnyTool, Tool, ToolError};
+use crate::verdict::Call;
+
+/// Leave to run one call once. Only the gate makes one; using it uses it up, and dropping it unused puts the
+/// call back.
+#[must_use = "a permit that is not used puts its call back"]
+pub struct Permit {
+    call: Call,
+    context: ToolContext,
+    grant: Grant,
+    index: usize,
+    settled: bool,
+}
+
+impl Permit {
+    pub(super) const fn mint(call: Call, context: ToolContext, grant: Grant, index: usize) -> Self {
+        Self { call, context, grant, index, settled: false }
+    }
+
+    /// The call as it will run.
+    #[must_use]
+    pub const fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Which tool of the registry it is for.
+    pub(crate) const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Runs the call with the tool it is for, and settles what it cost.
+    ///
+    /// # Errors
+    /// How the tool failed; that it is another tool than the permit is for.
+    pub async fn run(self, tool: &impl Tool) -> Result<Value, ToolError> {
+        if tool.name() != &*self.call.tool {
+            return Err(ToolError::NotFound(tool.name().to_owned()));
+        }
+        self.run_any(tool).await
+    }
+
+    pub(crate) async fn run_any(mut self, tool: &dyn AnyTool) -> Result<Value, ToolError> {
+        let started = Instant::now();
+        let args = std::mem::take(&mut self.call.args);
+        let result = catching(tool.invoke(args, &self.context)).await;
+        self.settled = true;
+        let untouched = !self.context.has_acted();
+        if result.as_ref().is_err_and(|error| error.denial().is_some()) && untouched {
+            self.put_back();
+        } else if result.is_ok()
+            && let Some(counted) = self.grant.tool(self.index)
+        {
+            counted.mark_succeeded();
+        }
+        self.record_end(&result, started);
+        result
+    }
+
+    fn put_back(&self) {
+        self.grant.return_call();
+        if let Some(counted) = self.grant.tool(self.index) {
+            counted.return_run();
+        }
+    }
+
+    fn record_end(&self, result: &Result<Value, ToolError>, started: Instant) {
+        let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let event = Event::new(Kind::ToolFinished)
+            .with_tool(self.context.tool())
+            .with_parent(self.context.seq())
+            .with_duration_us(took);
+        let event = match result {
+            Ok(_) => event.with_decision(Decision::Allow),
+            Err(error) => {
+                let decision = if error.denial().is_some() { Decision::Deny } else { Decision::Allow };
+                event.with_decision(decision).with_code(error.code()).with_reason(error.to_string())
+            }
+        };
+        drop(self.context.journal().append(event));
+    }
+}
+
+impl Drop for Permit {
+    /// A call that was let through and never ran costs nothing; one that was cut off has run.
+    fn drop(&mut self) {
+        if !self.settled && !self.context.has_acted() {
+            self.put_back();
+        }
+    }
+}
+
+/// Awaits a call; a panic is a failure of the tool, not of the caller.
+async fn catching(mut running: crate::tool::Running<'_>) -> Result<Value, ToolError> {
+    std::future::poll_fn(move |waker| {
+        let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.as_mut().poll(waker)));
+        polled
+            .unwrap_or_else(|_| std::task::Poll::Ready(Err(ToolError::Other("the tool panicked".to_owned()))))
+    })
+    .await
+}

@@ -1,0 +1,105 @@
+//! A grant: what a session may touch, how often, and until when. Shared by all calls of the session.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::lattice::CountBound;
+
+/// A session's authority and its budget. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Grant(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: u64,
+    minted_in: u64,
+    authority: Authority,
+    left: Option<AtomicU64>,
+    tools: Box<[PerTool]>,
+}
+
+/// What a grant remembers of one tool.
+#[derive(Debug, Default)]
+pub(crate) struct PerTool {
+    pub(crate) effective: OnceLock<Effective>,
+    runs: AtomicU64,
+    succeeded: AtomicBool,
+}
+
+/// What a tool may touch under this grant, worked out once.
+#[derive(Debug, Clone)]
+pub(crate) struct Effective {
+    pub(crate) authority: Arc<Authority>,
+    /// What a tool demands and the grant does not give.
+    pub(crate) missing: Option<Arc<str>>,
+}
+
+impl Grant {
+    pub(crate) fn new(registry: u64, generation: u64, authority: Authority, tools: usize) -> Self {
+        let left = match authority.calls() {
+            CountBound::Unlimited => None,
+            CountBound::AtMost(calls) => Some(AtomicU64::new(calls)),
+        };
+        let tools = (0..tools).map(|_| PerTool::default()).collect();
+        Self(Arc::new(Inner { registry, minted_in: generation, authority, left, tools }))
+    }
+
+    /// What was granted.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.0.authority
+    }
+
+    /// How many calls are left; `None` is no bound.
+    #[must_use]
+    pub fn calls_left(&self) -> Option<u64> {
+        self.0.left.as_ref().map(|left| left.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn registry(&self) -> u64 {
+        self.0.registry
+    }
+
+    pub(crate) fn minted_in(&self) -> u64 {
+        self.0.minted_in
+    }
+
+    pub(crate) fn tool(&self, index: usize) -> Option<&PerTool> {
+        self.0.tools.get(index)
+    }
+
+    /// Takes one call from the budget, if one is left.
+    pub(crate) fn take_call(&self) -> bool {
+        let Some(left) = &self.0.left else { return true };
+        left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Puts one call back: it never ran.
+    pub(crate) fn return_call(&self) {
+        if let Some(left) = &self.0.left {
+            left.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl PerTool {
+    /// Counts one run, if fewer than `most` were counted.
+    pub(crate) fn take_run(&self, most: Option<u64>) -> bool {
+        let under = |runs: u64| most.is_none_or(|most| runs < most).then(|| runs.saturating_add(1));
+        self.runs.fetch_update(Ordering::AcqRel, Ordering::Acquire, under).is_ok()
+    }
+
+    pub(crate) fn return_run(&self) {
+        self.runs.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn mark_succeeded(&self) {
+        self.succeeded.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_succeeded(&self) -> bool {
+        self.succeeded.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,224 @@
+//! The registry: tools by name, and the one way to run them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bailiwick_policy::caveats::Caveats;
+use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::finding::Findings;
+use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_policy::manifest::Checked;
+use serde_json::Value;
+
+use crate::gate::{Approval, Entry, Gate, Permit, Refusal, Shared};
+use crate::grant::Grant;
+use crate::journal::Journal;
+use crate::rules::Rules;
+use crate::session::Session;
+use crate::tool::{AnyTool, Tool, ToolError};
+use crate::verdict::{Approver, Call, Consent, Interceptor};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Tools, and the gate in front of them.
+pub struct Registry {
+    tools: Vec<Box<dyn AnyTool>>,
+    gate: Gate,
+    approver: Option<Box<dyn Approver>>,
+}
+
+/// Collects tools, rules and interceptors; nothing changes once it is built.
+pub struct RegistryBuilder {
+    tools: Vec<(Box<dyn AnyTool>, Rules)>,
+    interceptors: Vec<Box<dyn Interceptor>>,
+    approver: Option<Box<dyn Approver>>,
+    session: Session,
+    journal: Journal,
+    generation: u64,
+}
+
+impl Registry {
+    /// Starts a registry whose every decision goes into `journal`.
+    #[must_use]
+    pub fn builder(journal: Journal, session: Session) -> RegistryBuilder {
+        RegistryBuilder {
+            tools: Vec::new(),
+            interceptors: Vec::new(),
+            approver: None,
+            session,
+            journal,
+            generation: 0,
+        }
+    }
+
+    /// Mints what a session may touch and how often. Its budget is shared by all calls under it.
+    ///
+    /// # Errors
+    /// A finding for every entry of the caveats that cannot be read; nothing is granted then.
+    pub fn mint_grant(&self, caveats: &Caveats) -> Result<Grant, Findings> {
+        let shared = self.gate.shared();
+        let generation = shared.generation.load(Ordering::Acquire);
+        Ok(Grant::new(shared.id, generation, caveats.authority()?, self.tools.len()))
+    }
+
+    /// Runs a tool under a grant.
+    ///
+    /// # Errors
+    /// Why it did not run, or how it failed.
+    pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Result<Value, ToolError> {
+        let call = Call { tool: self.interned(name), args };
+        let permit = match self.gate.authorize(call, grant, None) {
+            Ok(permit) => permit,
+            Err(Refusal::Error(error)) => return Err(error),
+            Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await?,
+        };
+        match self.tools.get(permit.index()) {
+            Some(tool) => permit.run_any(tool.as_ref()).await,
+            None => Err(ToolError::NotFound(name.to_owned())),
+        }
+    }
+
+    /// Runs a tool once, under a grant that is minted for it.
+    ///
+    /// # Errors
+    /// As [`Registry::dispatch`]; caveats that cannot be read grant nothing.
+    pub async fn dispatch_oneshot(
+        &self,
+        name: &str,
+        args: Value,
+        caveats: &Caveats,
+    ) -> Result<Value, ToolError> {
+        let grant = self.mint_grant(caveats).map_err(|findings| ToolError::Other(findings.to_string()))?;
+        self.dispatch(name, args, &grant).await
+    }
+
+    /// Ends every grant minted so far: the next call, and the next check of a running one, is refused.
+    pub fn revoke(&self) -> u64 {
+        let generation = self.gate.shared().generation.fetch_add(1, Ordering::AcqRel) + 1;
+        let event =
+            Event::new(Kind::SessionEnded).with_code("revoked").with_reason("every grant was revoked");
+        drop(self.gate.shared().journal.append(event));
+        generation
+    }
+
+    /// The generation that grants are minted in.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.gate.shared().generation.load(Ordering::Acquire)
+    }
+
+    /// The gate, for those who run tools themselves.
+    #[must_use]
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Name, description and argument schema of every tool, in order of registration.
+    pub fn definitions(&self) -> impl Iterator<Item = (&str, &str, Value)> {
+        self.tools.iter().map(|tool| (tool.name(), tool.description(), tool.schema()))
+    }
+
+    /// The name as the gate holds it, so that calls and events share it.
+    fn interned(&self, name: &str) -> Arc<str> {
+        let known = self.gate.position(name).and_then(|index| self.gate.entry(index));
+        known.map_or_else(|| name.into(), |entry| Arc::clone(&entry.name))
+    }
+
+    async fn ask(&self, call: Call, question: &str, grant: &Grant) -> Result<Permit, ToolError> {
+        let denied = |call: &Call, why: &str| {
+            let denial = Denial::new(DenialCode::ConsentMissing, format!("{question} {why}"));
+            self.gate.record_refusal(call, denial.code().as_str(), denial.message());
+            ToolError::Denied(denial)
+        };
+        let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };
+        let journal = &self.gate.shared().journal;
+        let event =
+            |kind| Event::new(kind).with_tool(Arc::clone(&call.tool)).with_reason(question.to_owned());
+        let asked = journal.append(event(Kind::ApprovalAsked).with_decision(Decision::Ask));
+        let asked = asked.map_err(|fault| {
+            ToolError::Denied(Denial::new(
+                DenialCode::RecordRefused,
+                format!("the question cannot be recorded: {fault}"),
+            ))
+        })?;
+        let consent = approver.ask(&call, question).await;
+        let decision = if consent == Consent::Given { Decision::Allow } else { Decision::Deny };
+        let decided = event(Kind::ApprovalDecided).with_decision(decision).with_parent(asked.seq);
+        if consent == Consent::Refused || journal.append(decided).is_err() {
+            return Err(denied(&call, "the answer was no"));
+        }
+        let approval = Approval::of(&call);
+        self.gate.authorize(call, grant, Some(approval)).map_err(|refusal| match refusal {
+            Refusal::Error(error) => error,
+            Refusal::Ask { call, .. } => denied(&call, "the call changed after it was approved"),
+        })
+    }
+}
+
+impl RegistryBuilder {
+    /// Adds a tool without further rules.
+    #[must_use]
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.tool_with(tool, Rules::none())
+    }
+
+    /// Adds a tool under rules.
+    #[must_use]
+    pub fn tool_with(mut self, tool: impl Tool, rules: Rules) -> Self {
+        self.tools.push((Box::new(tool), rules));
+        self
+    }
+
+    /// Holds every tool to what a manifest declares; one it does not declare is forbidden.
+    #[must_use]
+    pub fn manifest(mut self, checked: &Checked) -> Self {
+        for (tool, rules) in &mut self.tools {
+            *rules = Rules::of(checked, tool.name()).unwrap_or_else(Rules::forbidden);
+        }
+        self
+    }
+
+    /// Adds an interceptor; all of them judge every call.
+    #[must_use]
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.interceptors.push(Box::new(interceptor));
+        self
+    }
+
+    /// Names who is asked for consent.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.approver = Some(Box::new(approver));
+        self
+    }
+
+    /// Starts in this generation instead of the first.
+    #[must_use]
+    pub const fn generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    /// The registry. Of two tools with one name, the first is kept and the second never reachable, so that is
+    /// an error.
+    ///
+    /// # Errors
+    /// If two tools have the same name.
+    pub fn build(self) -> Result<Registry, ToolError> {
+        let mut names = BTreeMap::new();
+        let (mut tools, mut entries) = (Vec::new(), Vec::new());
+        for (tool, rules) in self.tools {
+            let name: Arc<str> = tool.name().into();
+            if names.insert(Arc::clone(&name), ()).is_some() {
+                return Err(ToolError::Other(format!("there are two tools called `{name}`")));
+            }
+            entries.push(Entry { name, required: tool.required(), rules });
+            tools.push(tool);
+        }
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let generation = AtomicU64::new(self.generation);
+        let shared = Arc::new(Shared { id, generation, session: self.session, journal: self.journal });
+        Ok(Registry { tools, gate: Gate::new(shared, entries, self.interceptors), approver: self.approver })
+    }
+}

@@ -1,0 +1,65 @@
+//! What a session knows of its surroundings, fixed when it starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Working directory, home, environment and top-level directories, gathered once at the edge.
+#[derive(Debug, Clone)]
+pub struct Session {
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+    env: BTreeMap<String, String>,
+    top_level: BTreeSet<String>,
+}
+
+impl Session {
+    /// A session that works in `cwd`, an absolute path. It has no home and no environment.
+    #[must_use]
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        let top_level = std::fs::read_dir("/").into_iter().flatten().filter_map(Result::ok);
+        let top_level = top_level.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        Self { cwd: cwd.into(), home: None, env: BTreeMap::new(), top_level }
+    }
+
+    /// The same session, where `~` is `home`.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// The same session with these variables to read.
+    #[must_use]
+    pub fn with_env(mut self, env: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.env = env.into_iter().collect();
+        self
+    }
+
+    /// The same session on a host with these top-level directories.
+    #[must_use]
+    pub fn with_top_level(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.top_level = names.into_iter().collect();
+        self
+    }
+
+    /// Where relative paths start.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// What `~` stands for.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str)
+    }
+
+    /// Whether the host had a top-level directory of this name when the session started.
+    pub(crate) fn has_top_level(&self, name: &str) -> bool {
+        self.top_level.contains(name)
+    }
+}

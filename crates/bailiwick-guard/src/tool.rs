@@ -1,0 +1,163 @@
+//! What a tool is, and how a call of it can end badly.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::CapabilitySet;
+use bailiwick_policy::denial::Denial;
+use bailiwick_policy::finding::Findings;
+use serde_json::Value;
+
+use crate::gate::ToolContext;
+
+/// Something an agent can call.
+///
+/// A tool cannot run without a [`ToolContext`], and only the gate makes one. It does nothing to the world but
+/// what the context let it do.
+pub trait Tool: Send + Sync + 'static {
+    /// The name it is called by.
+    fn name(&self) -> &str;
+
+    /// One line for people and models.
+    fn description(&self) -> &str {
+        ""
+    }
+
+    /// The JSON Schema of its arguments.
+    fn schema(&self) -> Value;
+
+    /// The authority it needs. The default stays within whatever was granted.
+    fn required(&self) -> Required {
+        Required::ceiling(Authority::top())
+    }
+
+    /// Runs it.
+    fn invoke(
+        &self,
+        args: Value,
+        context: &ToolContext,
+    ) -> impl Future<Output = Result<Value, ToolError>> + Send;
+}
+
+/// What a tool needs.
+#[derive(Debug, Clone)]
+pub struct Required {
+    authority: Authority,
+    demanded: bool,
+}
+
+impl Required {
+    /// The tool never goes beyond this; with less it does less.
+    #[must_use]
+    pub const fn ceiling(authority: Authority) -> Self {
+        Self { authority, demanded: false }
+    }
+
+    /// The tool cannot do its work with less: the gate refuses if not all of it was granted.
+    #[must_use]
+    pub const fn demand(authority: Authority) -> Self {
+        Self { authority, demanded: true }
+    }
+
+    /// The same, from capability strings.
+    ///
+    /// # Errors
+    /// The finding of every line that is wrong.
+    pub fn demand_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Self, Findings> {
+        Ok(Self::demand(CapabilitySet::new(lines)?.authority().clone()))
+    }
+
+    pub(crate) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    pub(crate) const fn is_demanded(&self) -> bool {
+        self.demanded
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// Policy says no.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// There is no such tool.
+    #[error("there is no tool `{0}`")]
+    NotFound(String),
+    /// The grant's calls are used up.
+    #[error("{0}")]
+    Budget(Denial),
+    /// The grant is not good in this generation, or was revoked.
+    #[error("{0}")]
+    Generation(Denial),
+    /// A program could not be started or watched.
+    #[error("cannot run `{program}`: {source}")]
+    Exec {
+        /// Which program.
+        program: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The tool failed.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ToolError {
+    /// The denial, if policy said no.
+    #[must_use]
+    pub const fn denial(&self) -> Option<&Denial> {
+        match self {
+            Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => Some(denial),
+            Self::NotFound(_) | Self::Exec { .. } | Self::Other(_) => None,
+        }
+    }
+
+    /// The stable code for records.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => denial.code().as_str(),
+            Self::NotFound(_) => "tool-not-found",
+            Self::Exec { .. } => "exec-failed",
+            Self::Other(_) => "tool-failed",
+        }
+    }
+}
+
+/// A running call.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send + 'a>>;
+
+/// A tool behind a pointer.
+pub(crate) trait AnyTool: Send + Sync {
+    fn name(&self) -> &str;
+    fn description(&self) -> &str;
+    fn schema(&self) -> Value;
+    fn required(&self) -> Required;
+    fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn name(&self) -> &str {
+        Tool::name(self)
+    }
+
+    fn description(&self) -> &str {
+        Tool::description(self)
+    }
+
+    fn schema(&self) -> Value {
+        Tool::schema(self)
+    }
+
+    fn required(&self) -> Required {
+        Tool::required(self)
+    }
+
+    fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a> {
+        Box::pin(Tool::invoke(self, args, context))
+    }
+}

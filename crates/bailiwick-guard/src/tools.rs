@@ -1,0 +1,5 @@
+//! Tools that come with the library.
+
+mod shell;
+
+pub use shell::Shell;

@@ -1,0 +1,358 @@
+//! The gate: what runs, what does not, what it costs, and what is recorded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bailiwick_guard::journal::{Filter, Options};
+use bailiwick_guard::{
+    Approver, Call, Consent, Grant, Interceptor, Registry, RegistryBuilder, Required, Rules, Session, Tool,
+    ToolContext, ToolError, Verdict,
+};
+use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::journal::{Decision, Kind};
+use bailiwick_policy::lattice::CountBound;
+use bailiwick_policy::manifest::{Constraints, Manifest};
+use serde_json::{Value, json};
+
+use super::support::Dir;
+
+/// A tool that does what its arguments say and counts its runs.
+#[derive(Default, Clone)]
+struct Probe {
+    name: &'static str,
+    runs: Arc<AtomicU64>,
+    demands: Vec<&'static str>,
+}
+
+impl Probe {
+    fn named(name: &'static str) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+impl Tool for Probe {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schema(&self) -> Value {
+        json!({})
+    }
+
+    fn required(&self) -> Required {
+        if self.demands.is_empty() {
+            return Required::ceiling(bailiwick_policy::authority::Authority::top());
+        }
+        Required::demand_lines(self.demands.iter().copied()).unwrap()
+    }
+
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+        for (key, value) in args.as_object().into_iter().flatten() {
+            let text = value.as_str().unwrap_or_default();
+            match key.as_str() {
+                "exec" => context.check_exec(text)?,
+                "net" => context.check_net(text, 443)?,
+                "read" => drop(context.open_read(text)?),
+                "env" => return Ok(json!(context.env(text)?)),
+                "fail" => return Err(ToolError::Other(text.to_owned())),
+                "panic" => panic!("as asked"),
+                _ => {}
+            }
+        }
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        Ok(args)
+    }
+}
+
+fn builder(dir: &Dir) -> RegistryBuilder {
+    let env = [("HOME".to_owned(), "/home/u".to_owned())];
+    Registry::builder(dir.open("gate", Options::default()), Session::new("/srv").with_env(env))
+}
+
+fn block<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn code(result: Result<Value, ToolError>) -> &'static str {
+    result.map_or_else(|error| error.code(), |_| "ok")
+}
+
+#[test]
+fn a_denied_call_costs_nothing_and_a_budget_is_shared() {
+    let dir = Dir::new();
+    let probe = Probe::named("p");
+    let registry = builder(&dir).tool(probe.clone()).build().unwrap();
+    let caveats = Caveats {
+        exec: Scope::only(["echo".to_owned()]),
+        max_calls: CountBound::AtMost(2),
+        ..Caveats::top()
+    };
+    let grant = registry.mint_grant(&caveats).unwrap();
+    let call = |program: &str| code(block(registry.dispatch("p", json!({ "exec": program }), &grant)));
+    assert_eq!(call("echo"), "ok");
+    assert_eq!(call("rm"), "exec-not-granted");
+    assert_eq!(grant.calls_left(), Some(1), "a denial is not charged");
+    assert_eq!(call("echo"), "ok");
+    assert_eq!(call("echo"), "budget-spent");
+    assert_eq!(probe.runs(), 2);
+    assert_eq!(
+        code(block(registry.dispatch("p", json!({ "exec": "rm" }), &registry.mint_grant(&caveats).unwrap()))),
+        "exec-not-granted"
+    );
+    assert_eq!(code(block(registry.dispatch_oneshot("p", json!({ "exec": "echo" }), &caveats))), "ok");
+    assert_eq!(code(block(registry.dispatch("q", json!({}), &grant))), "tool-not-found");
+}
+
+#[test]
+fn exactly_as_many_run_as_the_budget_allows() {
+    let dir = Dir::new();
+    let probe = Probe::named("p");
+    let registry = Arc::new(builder(&dir).tool(probe.clone()).build().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
+    for round in 0..20 {
+        let grant =
+            registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(10), ..Caveats::top() }).unwrap();
+        let tasks: Vec<_> = (0..64)
+            .map(|_| {
+                let (registry, grant) = (Arc::clone(&registry), grant.clone());
+                runtime.spawn(async move { registry.dispatch("p", json!({}), &grant).await.is_ok() })
+            })
+            .collect();
+        let ran = tasks
+            .into_iter()
+            .filter(|_| true)
+            .map(|task| runtime.block_on(task).unwrap())
+            .filter(|ran| *ran)
+            .count();
+        assert_eq!((ran, grant.calls_left()), (10, Some(0)));
+        assert_eq!(probe.runs(), 10 * (round + 1));
+    }
+}
+
+#[test]
+fn a_context_holds_only_the_meet() {
+    let dir = Dir::new();
+    let demanding =
+        Probe { demands: vec!["exec:spawn:git", "net:connect:a.test:443"], ..Probe::named("demanding") };
+    let registry = builder(&dir).tool(demanding).tool(Probe::named("open")).build().unwrap();
+    let all = registry.mint_grant(&Caveats::top()).unwrap();
+    let call = |tool: &str, args: Value, grant| code(block(registry.dispatch(tool, args, grant)));
+    assert_eq!(call("demanding", json!({ "exec": "git" }), &all), "ok");
+    assert_eq!(
+        call("demanding", json!({ "exec": "sh" }), &all),
+        "exec-not-granted",
+        "granted, but not needed"
+    );
+    assert_eq!(call("demanding", json!({ "net": "b.test" }), &all), "net-not-granted");
+    assert_eq!(call("open", json!({ "exec": "sh" }), &all), "ok");
+    assert_eq!(
+        call("open", json!({ "net": "169.254.169.254" }), &all),
+        "net-not-granted",
+        "private is never in `all`"
+    );
+    let less = Caveats { net: Scope::none(), ..Caveats::top() };
+    let less = registry.mint_grant(&less).unwrap();
+    assert_eq!(call("demanding", json!({ "exec": "git" }), &less), "required-not-granted");
+    assert_eq!(block(registry.dispatch("open", json!({ "env": "HOME" }), &all)).unwrap(), json!("/home/u"));
+    let blind = registry.mint_grant(&Caveats { env: Scope::none(), ..Caveats::top() }).unwrap();
+    assert_eq!(call("open", json!({ "env": "HOME" }), &blind), "env-not-granted");
+}
+
+#[test]
+fn revocation_and_generations_end_a_grant() {
+    let dir = Dir::new();
+    let registry = builder(&dir).tool(Probe::named("p")).generation(7).build().unwrap();
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    let call = |grant: &Grant| code(block(registry.dispatch("p", json!({ "exec": "git" }), grant)));
+    assert_eq!(call(&grant), "ok");
+    let elsewhere = Caveats { valid_for_generation: Scope::only([8]), ..Caveats::top() };
+    assert_eq!(call(&registry.mint_grant(&elsewhere).unwrap()), "generation-over");
+    assert_eq!(registry.revoke(), 8);
+    assert_eq!(call(&grant), "revoked");
+    assert_eq!(call(&registry.mint_grant(&elsewhere).unwrap()), "ok");
+    let other = Dir::new();
+    let stranger = builder(&other).tool(Probe::named("p")).generation(8).build().unwrap();
+    assert_eq!(call(&stranger.mint_grant(&Caveats::top()).unwrap()), "grant-elsewhere");
+}
+
+#[test]
+fn constraints_hold_per_grant() {
+    let dir = Dir::new();
+    let constraints = |constraints| Rules::none().with_constraints(constraints);
+    let registry = builder(&dir)
+        .tool(Probe::named("fetch"))
+        .tool_with(
+            Probe::named("commit"),
+            constraints(Constraints {
+                only_after: vec!["fetch".into()],
+                max_invocations: Some(2),
+                ..Constraints::default()
+            }),
+        )
+        .tool_with(Probe::named("never"), Rules::forbidden())
+        .tool_with(Probe::named("asks"), constraints(Constraints { confirm: true, ..Constraints::default() }))
+        .build()
+        .unwrap();
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    let call = |tool: &str, args: Value| code(block(registry.dispatch(tool, args, &grant)));
+    assert_eq!(call("never", json!({})), "tool-forbidden");
+    assert_eq!(call("asks", json!({})), "consent-missing", "no one to ask is no");
+    assert_eq!(call("commit", json!({})), "tool-too-early");
+    assert_eq!(call("fetch", json!({ "fail": "x" })), "tool-failed");
+    assert_eq!(call("commit", json!({})), "tool-too-early", "a failed call does not count as success");
+    assert_eq!(call("fetch", json!({})), "ok");
+    assert_eq!(call("commit", json!({ "net": "127.0.0.1" })), "net-not-granted");
+    assert_eq!((call("commit", json!({})), call("commit", json!({}))), ("ok", "ok"), "denials never count");
+    assert_eq!(call("commit", json!({})), "tool-too-often");
+    let fresh = registry.mint_grant(&Caveats::top()).unwrap();
+    assert_eq!(
+        code(block(registry.dispatch("commit", json!({}), &fresh))),
+        "tool-too-early",
+        "another session"
+    );
+}
+
+struct Rewrite;
+
+impl Interceptor for Rewrite {
+    fn name(&self) -> &str {
+        "rewrite"
+    }
+
+    fn judge(&self, call: &Call) -> Result<Verdict, String> {
+        Ok(match call.args.get("then").and_then(Value::as_str) {
+            Some("deny") => Verdict::Deny(Denial::new(DenialCode::InterceptorDenied, "no")),
+            Some("loop") => Verdict::Rewrite(call.args.clone()),
+            Some("path") => Verdict::Rewrite(json!({ "path": "/etc/passwd" })),
+            Some("once") => Verdict::Rewrite(json!({ "then": "deny" })),
+            Some("change") => Verdict::Rewrite(json!({ "changed": true })),
+            Some("fail") => return Err("broken".into()),
+            Some("panic") => panic!("as asked"),
+            Some("ask") => Verdict::Ask("really?".into()),
+            _ => Verdict::Allow,
+        })
+    }
+}
+
+/// Consents while its switch is on.
+struct Person(Arc<AtomicBool>);
+
+impl Approver for Person {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Call,
+        _: &'a str,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+        let consent = if self.0.load(Ordering::SeqCst) { Consent::Given } else { Consent::Refused };
+        Box::pin(std::future::ready(consent))
+    }
+}
+
+#[test]
+fn a_rewritten_call_passes_every_check_again() {
+    let dir = Dir::new();
+    let text = "name = 's'\nversion = '1'\n[[tools]]\nname = 'p'\ncapabilities = ['fs:read:/srv']\n";
+    let checked = Manifest::parse(text).unwrap().check(&HostFacts::unknown()).unwrap();
+    let consents = Arc::new(AtomicBool::new(false));
+    let registry = builder(&dir)
+        .tool(Probe::named("p"))
+        .tool(Probe::named("undeclared"))
+        .manifest(&checked)
+        .interceptor(Rewrite)
+        .approver(Person(Arc::clone(&consents)))
+        .build()
+        .unwrap();
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    let call = |args: Value| code(block(registry.dispatch("p", args, &grant)));
+    assert_eq!(call(json!({ "then": "nothing" })), "ok");
+    assert_eq!(call(json!({ "then": "deny" })), "interceptor-denied");
+    assert_eq!(call(json!({ "then": "once" })), "interceptor-denied", "judged again after the rewrite");
+    assert_eq!(call(json!({ "then": "path" })), "argument-outside-policy", "gated again after the rewrite");
+    assert_eq!(call(json!({ "then": "loop" })), "rewrite-loop");
+    assert_eq!(call(json!({ "then": "fail" })), "interceptor-failed");
+    assert_eq!(call(json!({ "then": "panic" })), "interceptor-failed");
+    assert_eq!(call(json!({ "then": "ask" })), "consent-missing");
+    consents.store(true, Ordering::SeqCst);
+    assert_eq!(call(json!({ "then": "ask" })), "ok");
+    let changed = block(registry.dispatch("p", json!({ "then": "change" }), &grant)).unwrap();
+    assert_eq!(changed, json!({ "changed": true }));
+    assert_eq!(call(json!({ "read": "/etc/passwd" })), "argument-outside-policy");
+    assert_eq!(call(json!({ "exec": "sh" })), "exec-not-granted", "the manifest is a ceiling");
+    assert_eq!(code(block(registry.dispatch("undeclared", json!({}), &grant))), "tool-forbidden");
+}
+
+#[test]
+fn everything_is_recorded_granted_or_denied() {
+    let dir = Dir::new();
+    let registry = builder(&dir).tool(Probe::named("p")).build().unwrap();
+    let grant =
+        registry.mint_grant(&Caveats { exec: Scope::only(["git".to_owned()]), ..Caveats::top() }).unwrap();
+    for args in [json!({ "exec": "git" }), json!({ "exec": "rm" }), json!({ "panic": "" })] {
+        drop(block(registry.dispatch("p", args, &grant)));
+    }
+    drop(block(registry.dispatch("missing", json!({}), &grant)));
+    drop(registry);
+    let seen: Vec<_> = dir
+        .records(Filter::default())
+        .iter()
+        .filter_map(|record| {
+            let event = record.event()?;
+            Some((
+                event.kind(),
+                event.decision(),
+                event.code().unwrap_or_default().to_owned(),
+                event.parent(),
+            ))
+        })
+        .collect();
+    let kinds: Vec<_> = seen.iter().map(|(kind, decision, code, _)| (*kind, *decision, &**code)).collect();
+    let (allow, deny) = (Some(Decision::Allow), Some(Decision::Deny));
+    assert_eq!(
+        kinds,
+        [
+            (Kind::ToolCalled, allow, ""),
+            (Kind::CapabilityGranted, allow, ""),
+            (Kind::ToolFinished, allow, ""),
+            (Kind::ToolCalled, allow, ""),
+            (Kind::CapabilityDenied, deny, "exec-not-granted"),
+            (Kind::ToolFinished, deny, "exec-not-granted"),
+            (Kind::ToolCalled, allow, ""),
+            (Kind::ToolFinished, allow, "tool-failed"),
+            (Kind::CapabilityDenied, deny, "tool-not-found"),
+        ]
+    );
+    assert!(seen[1].3.is_some() && seen[2].3 == seen[1].3, "checks and ends name the call they belong to");
+    assert!(dir.verify().is_intact());
+}
+
+#[test]
+fn nothing_runs_that_cannot_be_recorded() {
+    let dir = Dir::new();
+    let probe = Probe::named("p");
+    let journal = dir.open("gate", Options::default());
+    let registry = Registry::builder(journal.clone(), Session::new("/")).tool(probe.clone()).build().unwrap();
+    let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(5), ..Caveats::top() }).unwrap();
+    journal.close().unwrap();
+    assert_eq!(code(block(registry.dispatch("p", json!({}), &grant))), "record-refused");
+    assert_eq!((probe.runs(), grant.calls_left()), (0, Some(5)));
+}
+
+#[test]
+fn a_permit_that_is_dropped_puts_its_call_back() {
+    let dir = Dir::new();
+    let registry = builder(&dir).tool(Probe::named("p")).build().unwrap();
+    let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(1), ..Caveats::top() }).unwrap();
+    let permit = registry.gate().authorize(Call { tool: "p".into(), args: json!({}) }, &grant, None).ok();
+    assert_eq!(grant.calls_left(), Some(0));
+    drop(permit);
+    assert_eq!(grant.calls_left(), Some(1));
+    let permit =
+        registry.gate().authorize(Call { tool: "p".into(), args: json!({}) }, &grant, None).ok().unwrap();
+    assert_eq!(code(block(permit.run(&Probe::named("q")))), "tool-not-found", "a permit is for one tool");
+}

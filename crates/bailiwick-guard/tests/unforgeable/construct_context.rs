@@ -1,0 +1,6 @@
+//! Neither has a context.
+use bailiwick_guard::ToolContext;
+
+fn main() {
+    let _ = ToolContext { tool: "x".into() };
+}

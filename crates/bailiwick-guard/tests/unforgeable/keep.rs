@@ -1,0 +1,22 @@
+//! A tool cannot keep its context beyond the call.
+use bailiwick_guard::{Tool, ToolContext, ToolError};
+use serde_json::Value;
+
+struct Hoarder(std::sync::Mutex<Option<&'static ToolContext>>);
+
+impl Tool for Hoarder {
+    fn name(&self) -> &str {
+        "hoarder"
+    }
+
+    fn schema(&self) -> Value {
+        Value::Null
+    }
+
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
+        *self.0.lock().unwrap() = Some(context);
+        Ok(Value::Null)
+    }
+}
+
+fn main() {}
