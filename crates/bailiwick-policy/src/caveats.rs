@@ -185,9 +185,10 @@ fn add_entry(parts: &mut Parts, axis: TextAxis, entry: &str, found: &mut Collect
 
 /// One entry as the capability it stands for.
 fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
-    if let Some((at, _)) = entry.char_indices().find(|(_, c)| c.is_control()) {
-        let message = "an entry contains a control character";
-        return Err(Finding::new(Code::CapControl, message).at(Span::new(at, at + 1)).help("remove it"));
+    if let Some((at, c)) = entry.char_indices().find(|(_, c)| c.is_control()) {
+        let message = format!("an entry contains the control character U+{:04X}", u32::from(c));
+        let span = Span::new(at, at + c.len_utf8());
+        return Err(Finding::new(Code::CapControl, message).at(span).help("remove it"));
     }
     match axis {
         TextAxis::Read | TextAxis::Write => {

@@ -46,7 +46,9 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
 pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
     parse(&format!("{prefix}{scope}"), Scribe::Grant).map_err(|finding| {
         let back = |at: usize| at.saturating_sub(prefix.len());
-        finding.map_span(|span| span.map(|span| Span::new(back(span.start), back(span.end))))
+        finding
+            .map_span(|span| span.map(|span| Span::new(back(span.start), back(span.end))))
+            .map_text(|text| text.replace(prefix, ""))
     })
 }
 
@@ -72,9 +74,10 @@ fn check_text(text: &str) -> Result<(), Finding> {
 }
 
 fn no_colon(text: &str) -> Finding {
-    let known = KINDS.contains(&text);
     let help = match text {
-        _ if known => format!("write `{text}:actions:scope`, see `docs/capabilities.md`"),
+        "clock" => "write `clock:system` or `clock:tzdata`".to_owned(),
+        "assert" => "write `assert:` and an id, such as `assert:postgres.read_only_txn`".to_owned(),
+        _ if KINDS.contains(&text) => format!("write `{text}:actions:scope`, see `docs/capabilities.md`"),
         _ if text.starts_with(['/', '~', '$']) => format!("to read it, write `fs:read:{text}`"),
         _ => "write `kind:actions:scope`, such as `fs:read:/workspace/**`".to_owned(),
     };
@@ -154,7 +157,7 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     let (name, mut refinements) = Refinements::split(text, scope)?;
     let injects = actions.contains(EnvActions::INJECT);
     let loader = refinements.find(Refinement::Loader);
-    let acknowledged = refinements.take(Refinement::Loader);
+    let acknowledged = injects && refinements.take(Refinement::Loader);
     refinements.finish(if injects { "env:inject" } else { "env:read" })?;
     if name == "*" {
         return parse_env_wildcard(text, name, actions, scribe);

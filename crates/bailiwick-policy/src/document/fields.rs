@@ -57,7 +57,8 @@ impl<'n, 't> Fields<'n, 't> {
             if extension || self.asked.contains(&&*entry.key) {
                 continue;
             }
-            let help = match nearest(&entry.key, self.asked.iter().copied()) {
+            let meant = if found.is_full() { None } else { nearest(&entry.key, self.asked.iter().copied()) };
+            let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("known here: {}; extensions start with `x-`", self.asked.join(", ")),
             };

@@ -34,7 +34,9 @@ fn parse_toml(text: &str) -> Result<Node<'_>, Finding> {
             _ if message.contains("duplicate") => {
                 duplicate(text.get(span.start..span.end).unwrap_or("a key"), span)
             }
-            _ => Finding::new(Code::SourceSyntax, format!("not TOML: {message}")).at(span),
+            _ => Finding::new(Code::SourceSyntax, format!("not TOML: {message}"))
+                .at(span)
+                .help("TOML has `key = value` lines below `[table]` headings, and strings in quotes"),
         }
     })?;
     let span = Span::new(table.span().start, table.span().end);
@@ -93,11 +95,15 @@ fn parse_json(text: &str) -> Result<Node<'_>, Finding> {
         if matches!(error.kind(), jsonc_parser::errors::ParseErrorKind::NestingDepthExceeded) {
             return deep(span);
         }
-        Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message))).at(span)
+        Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message)))
+            .at(span)
+            .help("JSON has double quotes, commas between values and none at the end, and no comments")
     })?;
     match value.value {
         Some(value) => json_node(value, text, 0),
-        None => Err(Finding::new(Code::SourceSyntax, "the file is empty").at(Span::new(0, 0))),
+        None => Err(Finding::new(Code::SourceSyntax, "the file is empty")
+            .at(Span::new(0, 0))
+            .help("write an object: `{ … }`")),
     }
 }
 

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use super::limits::read_limits;
 use super::policy::{read_policy, read_risk};
 use super::{Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool};
-use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, parse};
+use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, nearest, parse};
 use crate::document::{Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
+
+/// How many unknown tools are compared with all known ones.
+const MAX_ADVICE: usize = 20;
 
 /// Reads the tree of a whole file.
 pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
@@ -45,13 +48,7 @@ fn required_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Col
 
 fn optional_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Collector) -> Option<String> {
     let node = fields.optional(key)?;
-    let text = found.keep(node.text(Code::ManifestShape))?;
-    if text.contains('\0') {
-        found.push(
-            Finding::new(Code::CapControl, format!("`{key}` contains NUL")).at(node.span).help("remove it"),
-        );
-    }
-    Some(text.to_owned())
+    found.keep(plain_text(node, &format!("`{key}`"))).map(str::to_owned)
 }
 
 /// Names reach terminals, file names and arguments: printable, bounded, without white space.
@@ -67,7 +64,18 @@ fn check_name(text: &str, span: Span) -> Result<(), Finding> {
 
 fn texts(node: &Node<'_>, found: &mut Collector) -> Vec<String> {
     let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
-    items.iter().filter_map(|item| found.keep(item.text(Code::ManifestShape)).map(str::to_owned)).collect()
+    items.iter().filter_map(|item| found.keep(plain_text(item, "an entry")).map(str::to_owned)).collect()
+}
+
+/// A string that can be passed on as an argument: without NUL.
+fn plain_text<'n>(node: &'n Node<'_>, what: &str) -> Result<&'n str, Finding> {
+    let text = node.text(Code::ManifestShape)?;
+    if text.contains('\0') {
+        return Err(Finding::new(Code::CapControl, format!("{what} contains NUL"))
+            .at(node.span)
+            .help("remove it"));
+    }
+    Ok(text)
 }
 
 fn read_capabilities(node: &Node<'_>, found: &mut Collector) -> Vec<Declared<Capability>> {
@@ -88,7 +96,7 @@ fn read_env(
     let mut env = BTreeMap::new();
     for entry in found.keep(node.table(Code::ManifestShape)).unwrap_or_default() {
         let name = check_env_name(&entry.key).map_err(|finding| finding.at(entry.key_span));
-        let text = entry.node.text(Code::ManifestShape);
+        let text = plain_text(&entry.node, &format!("the value of `{}`", entry.key));
         if found.keep(name).is_none() {
             continue;
         }
@@ -251,6 +259,7 @@ fn check_size(server: &[Declared<Capability>], tools: &[Tool], node: &Node<'_>, 
 
 fn check_constraints(tools: &[Tool], found: &mut Collector) {
     let names: std::collections::HashSet<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    let mut advised = 0;
     for tool in tools {
         for other in &tool.constraints.only_after {
             if *other == tool.name {
@@ -260,7 +269,9 @@ fn check_constraints(tools: &[Tool], found: &mut Collector) {
                 );
             } else if !names.contains(&**other) {
                 let message = format!("`{}` can only run after `{other}`, which is no tool here", tool.name);
-                let meant = crate::capability::nearest(other, names.iter().copied());
+                advised += 1;
+                // Comparing every name with every other would take minutes on a large manifest.
+                let meant = if advised > MAX_ADVICE { None } else { nearest(other, names.iter().copied()) };
                 let help = meant.map_or_else(
                     || "declare it, or name another tool".to_owned(),
                     |m| format!("did you mean `{m}`?"),

@@ -150,7 +150,9 @@ fn literal_or_glob(tokens: Vec<Token>, text: &str, span: Span) -> Result<Part, F
         .collect();
     match literal {
         Some(name) if name == "." || name == ".." => {
-            Err(Finding::new(Code::PathDot, format!("`{text}` is `{name}` in disguise")).at(span))
+            Err(Finding::new(Code::PathDot, format!("`{text}` is `{name}` in disguise"))
+                .at(span)
+                .help("write the path it leads to"))
         }
         Some(name) => Ok(Part::Literal(name.into_boxed_str())),
         None => Ok(Part::Glob(Glob(tokens.into_boxed_slice()))),
@@ -205,8 +207,12 @@ fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
 
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut after_one = false;
         for token in self.tokens() {
+            after_one |= *token == Token::One;
             match token {
+                // `?name=` would read as a refinement.
+                Token::Char('=') if after_one => f.write_str("[=]")?,
                 Token::Char(c) => write_char(f, *c)?,
                 Token::One => f.write_char('?')?,
                 Token::Many => f.write_char('*')?,
