@@ -31,8 +31,8 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
     match kind {
         "fs" => parse_fs(text, rest, scribe),
         "net" | "network" => net::parse_net(text, rest),
-        "exec" => parse_exec(text, rest, "spawn"),
-        "process" => parse_exec(text, rest, "exec"),
+        "exec" => parse_exec(text, rest, kind, "spawn"),
+        "process" => parse_exec(text, rest, kind, "exec"),
         "env" => parse_env(text, rest, scribe),
         "ipc" => parse_ipc(text, rest),
         "clock" => parse_clock(text, rest),
@@ -66,9 +66,13 @@ fn check_text(text: &str) -> Result<(), Finding> {
             .help("remove it"));
     }
     if text.trim() != text {
+        let help = match text.trim() {
+            "" => "write a capability, such as `fs:read:/workspace/**`".to_owned(),
+            trimmed => format!("write `{trimmed}`"),
+        };
         return Err(Finding::new(Code::CapWhitespace, "a capability starts or ends with white space")
             .at(whole)
-            .help(format!("write `{}`", text.trim())));
+            .help(help));
     }
     Ok(())
 }
@@ -111,9 +115,9 @@ fn parse_fs(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findin
     Ok(Capability::Fs { actions, path })
 }
 
-fn parse_exec(text: &str, rest: &str, action: &'static str) -> Result<Capability, Finding> {
+fn parse_exec(text: &str, rest: &str, kind: &str, action: &'static str) -> Result<Capability, Finding> {
     let (actions, scope) = split_actions(text, rest)?;
-    read_actions(text, "exec", actions, &[(action, ())])?;
+    read_actions(text, kind, actions, &[(action, ())])?;
     let scope = require_scope(text, scope, "a program name, an absolute path or `*`")?;
     let (scope, mut refinements) = Refinements::split(text, scope)?;
     let nested_sandbox = refinements.take(Refinement::NestedSandbox);
@@ -322,9 +326,14 @@ fn unknown_action<'a>(
     action: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Finding {
-    let help = match nearest(action, known.clone()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("`{kind}` has {}", list(known)),
+    // `exec:git`: what stands where the action should is the scope.
+    let bare = text.strip_prefix(kind).is_some_and(|rest| rest.strip_prefix(':') == Some(action));
+    let help = match (nearest(action, known.clone()), known.clone().next()) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, Some(first)) if bare && kind != "clock" => {
+            format!("an action stands before the scope: `{kind}:{first}:{action}`")
+        }
+        (None, _) => format!("`{kind}` has {}", list(known)),
     };
     Finding::new(Code::CapActionUnknown, format!("`{kind}` has no action `{action}`"))
         .at(span_in(text, action))

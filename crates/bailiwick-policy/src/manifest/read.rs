@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::limits::read_limits;
+use super::limits::{exact, read_limits};
 use super::policy::{read_policy, read_risk};
 use super::{Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool};
 use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, nearest, parse};
@@ -181,9 +181,10 @@ fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
         return Constraints { forbidden: true, ..Constraints::default() };
     };
     let constraints = Constraints {
-        max_invocations: fields
-            .optional("max_invocations")
-            .and_then(|node| found.keep(node.whole(Code::ManifestShape))),
+        max_invocations: fields.optional("max_invocations").and_then(|node| {
+            let whole = node.whole(Code::ManifestShape);
+            found.keep(whole.and_then(|value| exact(value, node, Code::ManifestShape)))
+        }),
         only_after: fields.optional("only_after").map(|node| texts(node, found)).unwrap_or_default(),
         forbidden: fields
             .optional("forbidden")
