@@ -63,6 +63,8 @@ pub struct Tool {
     pub(crate) capabilities: Option<Vec<Declared<Capability>>>,
     pub(crate) policy: Option<ToolPolicy>,
     pub(crate) constraints: Constraints,
+    /// Where the entries of `only_after` stand, in their order.
+    pub(crate) after: Vec<Span>,
     pub(crate) risk: Option<Risk>,
 }
 

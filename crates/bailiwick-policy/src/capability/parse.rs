@@ -44,6 +44,11 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
 
 /// Reads the scope of a grant whose kind and actions are understood: `prefix` is put in front.
 pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
+    if scope.trim().is_empty() {
+        return Err(Finding::new(Code::CapScopeMissing, "an entry is empty")
+            .at(Span::new(0, scope.len()))
+            .help("remove it, or say what is meant"));
+    }
     parse(&format!("{prefix}{scope}"), Scribe::Grant).map_err(|finding| {
         let back = |at: usize| at.saturating_sub(prefix.len());
         finding

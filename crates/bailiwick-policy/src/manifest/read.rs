@@ -136,7 +136,7 @@ fn read_tools(node: &Node<'_>, found: &mut Collector) -> Vec<Tool> {
         items.iter().take(MAX_TOOLS + 1).filter_map(|item| read_tool(item, found)).collect();
     let mut seen: HashMap<&str, ()> = HashMap::with_capacity(tools.len());
     for tool in &tools {
-        if seen.insert(&tool.name, ()).is_some() {
+        if !tool.name.is_empty() && seen.insert(&tool.name, ()).is_some() {
             let message = format!("there are two tools called `{}`", tool.name);
             found.push(
                 Finding::new(Code::ManifestDuplicateTool, message)
@@ -161,7 +161,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     let policy = fields.optional("policy").and_then(|node| read_policy(node, found));
     let risk_node = fields.optional("risk");
     let risk = risk_node.and_then(|node| found.keep(read_risk(node)));
-    let constraints =
+    let (constraints, after) =
         fields.optional("constraints").map(|node| read_constraints(node, found)).unwrap_or_default();
     fields.finish(Code::ManifestUnknownField, found);
     if let (Some(own), Some(other), Some(node)) =
@@ -173,19 +173,24 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let name = name.unwrap_or_default().to_owned();
-    Some(Tool { name, span, description, capabilities, policy, constraints, risk })
+    Some(Tool { name, span, description, capabilities, policy, constraints, after, risk })
 }
 
-fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
+/// The constraints, and where the entries of `only_after` stand.
+fn read_constraints(node: &Node<'_>, found: &mut Collector) -> (Constraints, Vec<Span>) {
     let Some(mut fields) = found.keep(Fields::of(node, "constraints", Code::ManifestShape)) else {
-        return Constraints { forbidden: true, ..Constraints::default() };
+        return (Constraints { forbidden: true, ..Constraints::default() }, Vec::new());
     };
+    let after_node = fields.optional("only_after");
+    let items = after_node.and_then(|node| node.list(Code::ManifestShape).ok()).unwrap_or_default();
+    let readable = items.iter().filter(|item| plain_text(item, "").is_ok());
+    let after = readable.map(|item| item.span).collect();
     let constraints = Constraints {
         max_invocations: fields.optional("max_invocations").and_then(|node| {
             let whole = node.whole(Code::ManifestShape);
             found.keep(whole.and_then(|value| exact(value, node, Code::ManifestShape)))
         }),
-        only_after: fields.optional("only_after").map(|node| texts(node, found)).unwrap_or_default(),
+        only_after: after_node.map(|node| texts(node, found)).unwrap_or_default(),
         forbidden: fields
             .optional("forbidden")
             .and_then(|node| found.keep(node.flag(Code::ManifestShape)))
@@ -196,7 +201,7 @@ fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
             .unwrap_or(false),
     };
     fields.finish(Code::ManifestUnknownField, found);
-    constraints
+    (constraints, after)
 }
 
 fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {
@@ -262,12 +267,10 @@ fn check_constraints(tools: &[Tool], found: &mut Collector) {
     let names: std::collections::HashSet<&str> = tools.iter().map(|tool| &*tool.name).collect();
     let mut advised = 0;
     for tool in tools {
-        for other in &tool.constraints.only_after {
+        for (other, span) in tool.constraints.only_after.iter().zip(&tool.after) {
             if *other == tool.name {
                 let message = format!("`{other}` can only run after itself: it never can");
-                found.push(
-                    Finding::new(Code::ConstraintSelf, message).at(tool.span).help("name another tool"),
-                );
+                found.push(Finding::new(Code::ConstraintSelf, message).at(*span).help("name another tool"));
             } else if !names.contains(&**other) {
                 let message = format!("`{}` can only run after `{other}`, which is no tool here", tool.name);
                 advised += 1;
@@ -277,7 +280,7 @@ fn check_constraints(tools: &[Tool], found: &mut Collector) {
                     || "declare it, or name another tool".to_owned(),
                     |m| format!("did you mean `{m}`?"),
                 );
-                found.push(Finding::new(Code::ConstraintUnknownTool, message).at(tool.span).help(help));
+                found.push(Finding::new(Code::ConstraintUnknownTool, message).at(*span).help(help));
             }
         }
     }

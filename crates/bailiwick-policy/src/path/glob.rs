@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use super::Part;
+use super::parse::variable_name;
 use crate::finding::{Code, Finding, Span};
 
 /// A glob that matches one component; never all characters (that is a literal).
@@ -195,6 +196,10 @@ fn malformed(text: &str, span: Span, why: &str) -> Finding {
 
 /// Prints a literal name so that it reads back as the same literal.
 pub(super) fn write_literal(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    if variable_name(name).is_some() {
+        let (first, rest) = split_char(name).unwrap_or_default();
+        return write!(f, "[{first}]{rest}");
+    }
     name.chars().try_for_each(|c| write_char(f, c))
 }
 
