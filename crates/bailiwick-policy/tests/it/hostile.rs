@@ -130,7 +130,9 @@ fn prefixes(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_prefix_is_read_or_refused() {
     for text in [MANIFEST_TOML, MANIFEST_JSON, CAVEATS, ACCEPT] {
-        prefixes(text).for_each(|prefix| drop(read_every_way(prefix)));
+        for prefix in prefixes(text) {
+            read_every_way(prefix);
+        }
     }
     assert!(read_every_way(MANIFEST_TOML) && read_every_way(MANIFEST_JSON));
     Caveats::parse(CAVEATS).unwrap();
