@@ -173,6 +173,9 @@ fn parse_class(text: &str) -> Result<(Class, &str), &'static str> {
         if low == ']' && !ranges.is_empty() {
             return Ok((Class::new(negated, ranges), rest));
         }
+        if low == '[' && rest.starts_with([':', '.', '=']) {
+            return Err("named classes such as `[:alpha:]` are not known, only characters and ranges");
+        }
         let mut high = low;
         if let Some(after) = rest.strip_prefix('-')
             && let Some((end, tail)) = split_char(after)
