@@ -25,8 +25,14 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let name = required_text(&mut fields, "name", &mut found).unwrap_or_default();
     let version = required_text(&mut fields, "version", &mut found).unwrap_or_default();
     let description = optional_text(&mut fields, "description", &mut found);
-    let command = optional_text(&mut fields, "command", &mut found);
-    let args = fields.optional("args").map(|node| texts(node, &mut found)).unwrap_or_default();
+    let command_node = fields.optional("command");
+    let command = command_node.and_then(|node| found.keep(plain_text(node, "`command`"))).map(str::to_owned);
+    let args_node = fields.optional("args");
+    let args = args_node.map(|node| texts(node, &mut found)).unwrap_or_default();
+    if let (None, Some(node), false) = (command_node, args_node, args.is_empty()) {
+        let message = "there are arguments, but no command that they are for";
+        found.push(Finding::new(Code::ManifestShape, message).at(node.span).help("add `command`"));
+    }
     let server_node = fields.either("serverCapabilities", "server_capabilities", &mut found);
     let server = server_node.map(|node| read_capabilities(node, &mut found)).unwrap_or_default();
     let env = fields.optional("env").map(|node| read_env(node, &server, &mut found)).unwrap_or_default();
