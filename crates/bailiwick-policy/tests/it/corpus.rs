@@ -10,6 +10,7 @@ mod lines;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use bailiwick_policy::finding::Code;
 
@@ -47,8 +48,15 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
+/// Held while files are compared or rewritten: tests run at the same time.
+static FILES: Mutex<()> = Mutex::new(());
+
 fn updating() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+fn files() -> impl Drop {
+    FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn everything() -> Seen {

@@ -13,7 +13,7 @@ use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::lines::describe;
-use super::{Seen, folder, updating};
+use super::{Seen, files, folder, updating};
 
 /// A kind of document: its folder, and how a text of it is read and written back.
 pub(super) struct Kind {
@@ -58,6 +58,7 @@ fn read_snapshot(text: &str) -> Result<String, Findings> {
 
 /// Reads every document of a kind.
 pub(super) fn run(kind: &Kind) -> Seen {
+    let _held = files();
     let root = folder().join(kind.folder);
     let mut cases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in std::fs::read_dir(&root).unwrap() {

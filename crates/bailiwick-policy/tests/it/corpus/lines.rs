@@ -7,7 +7,7 @@ use bailiwick_policy::capability::{Capability, MAX_CAPABILITY};
 use bailiwick_policy::finding::{Code, Finding};
 use bailiwick_policy::path::{MAX_GLOB_PARTS, MAX_PATH};
 
-use super::{Seen, folder, updating};
+use super::{Seen, files, folder, updating};
 
 const ARROW: &str = " ⇒";
 
@@ -63,6 +63,7 @@ pub(super) fn describe(finding: &Finding) -> Result<String, String> {
 
 /// Compares every line of a file with what `say` answers for its text, or rewrites the file.
 fn run(name: &str, say: impl Fn(&str, &mut Seen) -> Result<String, String>) -> Seen {
+    let _held = files();
     let path = folder().join(name);
     let file = std::fs::read_to_string(&path).unwrap();
     let mut seen = Seen::default();
