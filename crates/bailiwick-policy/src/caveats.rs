@@ -185,9 +185,10 @@ fn add_entry(parts: &mut Parts, axis: TextAxis, entry: &str, found: &mut Collect
 
 /// One entry as the capability it stands for.
 fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
-    if let Some((at, _)) = entry.char_indices().find(|(_, c)| c.is_control()) {
-        let message = "an entry contains a control character";
-        return Err(Finding::new(Code::CapControl, message).at(Span::new(at, at + 1)).help("remove it"));
+    if let Some((at, c)) = entry.char_indices().find(|(_, c)| c.is_control()) {
+        let message = format!("an entry contains the control character U+{:04X}", u32::from(c));
+        let span = Span::new(at, at + c.len_utf8());
+        return Err(Finding::new(Code::CapControl, message).at(span).help("remove it"));
     }
     match axis {
         TextAxis::Read | TextAxis::Write => {
@@ -208,7 +209,7 @@ fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
 
 fn read(node: &Node<'_>) -> Result<Caveats, Findings> {
     let mut found = Collector::default();
-    let mut fields = Fields::of(node, "a grant", Code::CaveatsShape)?;
+    let mut fields = Fields::of(node, "a grant", Code::CaveatsShape)?.closed();
     let mut caveats = Caveats::bottom();
     for (key, axis) in [
         ("fs_read", TextAxis::Read),
@@ -216,7 +217,7 @@ fn read(node: &Node<'_>) -> Result<Caveats, Findings> {
         ("exec", TextAxis::Exec),
         ("net", TextAxis::Net),
     ] {
-        let scope = fields.required(key, Code::CaveatsShape).and_then(|node| Ok((node, texts(node)?)));
+        let scope = required(&mut fields, key).and_then(|node| Ok((node, texts(node)?)));
         if let Some((node, scope)) = found.keep(scope) {
             check_entries(node, axis, &mut found);
             *axis_mut(&mut caveats, axis) = scope;
@@ -230,12 +231,22 @@ fn read(node: &Node<'_>) -> Result<Caveats, Findings> {
             *axis_mut(&mut caveats, axis) = scope;
         }
     }
-    let calls = fields.required("max_calls", Code::CaveatsShape).and_then(read_calls);
+    let calls = required(&mut fields, "max_calls").and_then(read_calls);
     caveats.max_calls = found.keep(calls).unwrap_or(CountBound::AtMost(0));
-    let generations = fields.required("valid_for_generation", Code::CaveatsShape).and_then(numbers);
+    let generations = required(&mut fields, "valid_for_generation").and_then(numbers);
     caveats.valid_for_generation = found.keep(generations).unwrap_or_else(Scope::none);
     fields.finish(Code::CaveatsUnknownAxis, &mut found);
     found.finish(caveats)
+}
+
+/// Every axis must be there: one that is forgotten is neither all nor nothing.
+fn required<'n, 't>(fields: &mut Fields<'n, 't>, key: &'static str) -> Result<&'n Node<'t>, Finding> {
+    fields.required(key, Code::CaveatsShape).map_err(|finding| {
+        finding.help(match key {
+            "max_calls" => "add `max_calls` as `\"unlimited\"` or `{\"at_most\": 20}`".to_owned(),
+            _ => format!("add `{key}` as `\"all\"` or `{{\"only\": [...]}}`"),
+        })
+    })
 }
 
 const fn axis_mut(caveats: &mut Caveats, axis: TextAxis) -> &mut Scope<String> {

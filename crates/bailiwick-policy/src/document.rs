@@ -56,7 +56,9 @@ impl<'t> Node<'t> {
 
     /// A finding that something else was expected here.
     pub(crate) fn expected(&self, code: Code, what: &str) -> Finding {
-        Finding::new(code, format!("expected {what}, found {}", self.kind())).at(self.span)
+        Finding::new(code, format!("expected {what}, found {}", self.kind()))
+            .at(self.span)
+            .help(format!("write {what}"))
     }
 
     pub(crate) fn text(&self, code: Code) -> Result<&str, Finding> {
@@ -80,7 +82,9 @@ impl<'t> Node<'t> {
     pub(crate) fn whole(&self, code: Code) -> Result<u64, Finding> {
         match &self.value {
             Value::Number(text) => text.parse().map_err(|_| {
-                Finding::new(code, format!("`{text}` is not a whole number that fits")).at(self.span)
+                Finding::new(code, format!("`{text}` is not a whole number that fits"))
+                    .at(self.span)
+                    .help(format!("write a number from 0 to {}, without a fraction", u64::MAX))
             }),
             Value::Null | Value::Text { .. } | Value::Bool(_) | Value::List(_) | Value::Table(_) => {
                 Err(self.expected(code, "a whole number"))

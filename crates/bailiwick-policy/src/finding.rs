@@ -47,7 +47,7 @@ impl Finding {
     /// A finding without a place; add one with [`Finding::at`].
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), span: None, help: None }
+        Self { code, message: one_line(message.into()), span: None, help: None }
     }
 
     /// The same finding, about these bytes.
@@ -60,7 +60,14 @@ impl Finding {
     /// The same finding, with what to write instead.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(one_line(help.into()));
+        self
+    }
+
+    /// The same finding in other words; used when the author did not write all of the text that was read.
+    pub(crate) fn map_text(mut self, map: impl Fn(&str) -> String) -> Self {
+        self.message = map(&self.message);
+        self.help = self.help.map(|help| map(&help));
         self
     }
 
@@ -100,6 +107,37 @@ impl Finding {
     pub fn help_text(&self) -> Option<&str> {
         self.help.as_deref()
     }
+}
+
+/// The longest message or help, in characters; what an author wrote is quoted in them and may be of any length.
+const MAX_LINE: usize = 600;
+
+/// Text fit for a terminal: nothing in it moves the cursor, turns the direction of writing or hides, and a long
+/// middle is left out.
+fn one_line(text: String) -> String {
+    if text.len() <= MAX_LINE && !text.contains(is_unprintable) {
+        return text;
+    }
+    let kept = if text.chars().count() > MAX_LINE { shortened(&text) } else { text };
+    let mut line = String::with_capacity(kept.len());
+    for c in kept.chars() {
+        if is_unprintable(c) { line.extend(c.escape_unicode()) } else { line.push(c) }
+    }
+    line
+}
+
+fn is_unprintable(c: char) -> bool {
+    let marks = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    c.is_control() || marks || c == '\u{feff}'
+}
+
+/// The first and the last characters, as many as a line holds.
+fn shortened(text: &str) -> String {
+    let half = MAX_LINE / 2;
+    let head: String = text.chars().take(half).collect();
+    let mut tail: Vec<char> = text.chars().rev().take(half).collect();
+    tail.reverse();
+    head + "…" + &tail.into_iter().collect::<String>()
 }
 
 impl fmt::Display for Finding {
@@ -169,6 +207,11 @@ impl Collector {
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// Whether a further finding would not be shown: no need to look for the best advice.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= Self::LIMIT
     }
 
     /// Keeps the value of `result`, or its finding.

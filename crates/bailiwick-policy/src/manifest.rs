@@ -62,6 +62,8 @@ pub struct Tool {
     pub(crate) policy: Option<ToolPolicy>,
     pub(crate) arguments: BTreeMap<String, ArgumentAccess>,
     pub(crate) constraints: Constraints,
+    /// Where the entries of `only_after` stand, in their order.
+    pub(crate) after: Vec<Span>,
     pub(crate) risk: Option<Risk>,
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
     match kind {
         "fs" => parse_fs(text, rest, scribe),
         "net" | "network" => net::parse_net(text, rest),
-        "exec" => parse_exec(text, rest, "spawn"),
-        "process" => parse_exec(text, rest, "exec"),
+        "exec" => parse_exec(text, rest, kind, "spawn"),
+        "process" => parse_exec(text, rest, kind, "exec"),
         "env" => parse_env(text, rest, scribe),
         "ipc" => parse_ipc(text, rest),
         "clock" => parse_clock(text, rest),
@@ -44,9 +44,16 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
 
 /// Reads the scope of a grant whose kind and actions are understood: `prefix` is put in front.
 pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
+    if scope.trim().is_empty() {
+        return Err(Finding::new(Code::CapScopeMissing, "an entry is empty")
+            .at(Span::new(0, scope.len()))
+            .help("remove it, or say what is meant"));
+    }
     parse(&format!("{prefix}{scope}"), Scribe::Grant).map_err(|finding| {
         let back = |at: usize| at.saturating_sub(prefix.len());
-        finding.map_span(|span| span.map(|span| Span::new(back(span.start), back(span.end))))
+        finding
+            .map_span(|span| span.map(|span| Span::new(back(span.start), back(span.end))))
+            .map_text(|text| text.replace(prefix, ""))
     })
 }
 
@@ -64,17 +71,22 @@ fn check_text(text: &str) -> Result<(), Finding> {
             .help("remove it"));
     }
     if text.trim() != text {
+        let help = match text.trim() {
+            "" => "write a capability, such as `fs:read:/workspace/**`".to_owned(),
+            trimmed => format!("write `{trimmed}`"),
+        };
         return Err(Finding::new(Code::CapWhitespace, "a capability starts or ends with white space")
             .at(whole)
-            .help(format!("write `{}`", text.trim())));
+            .help(help));
     }
     Ok(())
 }
 
 fn no_colon(text: &str) -> Finding {
-    let known = KINDS.contains(&text);
     let help = match text {
-        _ if known => format!("write `{text}:actions:scope`, see `docs/capabilities.md`"),
+        "clock" => "write `clock:system` or `clock:tzdata`".to_owned(),
+        "assert" => "write `assert:` and an id, such as `assert:postgres.read_only_txn`".to_owned(),
+        _ if KINDS.contains(&text) => format!("write `{text}:actions:scope`, see `docs/capabilities.md`"),
         _ if text.starts_with(['/', '~', '$']) => format!("to read it, write `fs:read:{text}`"),
         _ => "write `kind:actions:scope`, such as `fs:read:/workspace/**`".to_owned(),
     };
@@ -108,9 +120,9 @@ fn parse_fs(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findin
     Ok(Capability::Fs { actions, path })
 }
 
-fn parse_exec(text: &str, rest: &str, action: &'static str) -> Result<Capability, Finding> {
+fn parse_exec(text: &str, rest: &str, kind: &str, action: &'static str) -> Result<Capability, Finding> {
     let (actions, scope) = split_actions(text, rest)?;
-    read_actions(text, "exec", actions, &[(action, ())])?;
+    read_actions(text, kind, actions, &[(action, ())])?;
     let scope = require_scope(text, scope, "a program name, an absolute path or `*`")?;
     let (scope, mut refinements) = Refinements::split(text, scope)?;
     let nested_sandbox = refinements.take(Refinement::NestedSandbox);
@@ -154,7 +166,7 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     let (name, mut refinements) = Refinements::split(text, scope)?;
     let injects = actions.contains(EnvActions::INJECT);
     let loader = refinements.find(Refinement::Loader);
-    let acknowledged = refinements.take(Refinement::Loader);
+    let acknowledged = injects && refinements.take(Refinement::Loader);
     refinements.finish(if injects { "env:inject" } else { "env:read" })?;
     if name == "*" {
         return parse_env_wildcard(text, name, actions, scribe);
@@ -319,9 +331,14 @@ fn unknown_action<'a>(
     action: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Finding {
-    let help = match nearest(action, known.clone()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("`{kind}` has {}", list(known)),
+    // `exec:git`: what stands where the action should is the scope.
+    let bare = text.strip_prefix(kind).is_some_and(|rest| rest.strip_prefix(':') == Some(action));
+    let help = match (nearest(action, known.clone()), known.clone().next()) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, Some(first)) if bare && kind != "clock" => {
+            format!("an action stands before the scope: `{kind}:{first}:{action}`")
+        }
+        (None, _) => format!("`{kind}` has {}", list(known)),
     };
     Finding::new(Code::CapActionUnknown, format!("`{kind}` has no action `{action}`"))
         .at(span_in(text, action))

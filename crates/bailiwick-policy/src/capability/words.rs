@@ -160,21 +160,29 @@ pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a s
     measured.filter(|(far, _)| *far <= limit).min_by_key(|(far, _)| *far).map(|(_, candidate)| candidate)
 }
 
-/// Edit distance, ignoring case; texts too long to be a slip of the pen are far apart.
+/// Edit distance, two letters in the wrong order being one slip, ignoring case; texts too long to be a slip of the pen are far apart.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > 40 || b.len() > 40 {
         return usize::MAX;
     }
     let other: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
+    let (mut above, mut row): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=other.len()).collect());
+    let mut before = None;
+    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
     for (index, letter) in a.to_lowercase().chars().enumerate() {
         let mut next = vec![index + 1];
+        let mut left = None;
         for (column, own) in other.iter().enumerate() {
-            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
             let change = at(&row, column) + usize::from(letter != *own);
-            next.push(change.min(at(&row, column + 1) + 1).min(at(&next, column) + 1));
+            let mut least = change.min(at(&row, column + 1) + 1).min(at(&next, column) + 1);
+            if before == Some(*own) && left == Some(letter) {
+                least = least.min(at(&above, column.saturating_sub(1)) + 1);
+            }
+            next.push(least);
+            left = Some(*own);
         }
-        row = next;
+        (above, row) = (row, next);
+        before = Some(letter);
     }
     row.last().copied().unwrap_or(usize::MAX)
 }

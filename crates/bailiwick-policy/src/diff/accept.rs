@@ -23,7 +23,15 @@ impl Date {
         };
         let (year, month, day) = (number(4)?, number(2)?, number(2)?);
         let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
-        ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(Self { year, month, day })
+        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 if leap => 29,
+            2 => 28,
+            _ => return None,
+        };
+        (1..=days).contains(&day).then_some(Self { year, month, day })
     }
 
     /// The day on which this many seconds have passed since 1970.

@@ -10,13 +10,20 @@ pub(crate) struct Fields<'n, 't> {
     span: Span,
     entries: &'n [Entry<'t>],
     asked: Vec<&'static str>,
+    extensible: bool,
 }
 
 impl<'n, 't> Fields<'n, 't> {
     /// The fields of `node`, which should be a table; `what` names it in messages.
     pub(crate) fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
         let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
-        Ok(Self { what, span: node.span, entries, asked: Vec::new() })
+        Ok(Self { what, span: node.span, entries, asked: Vec::new(), extensible: true })
+    }
+
+    /// The same fields, with no room for extensions.
+    pub(crate) const fn closed(mut self) -> Self {
+        self.extensible = false;
+        self
     }
 
     /// The value of a field that need not be there.
@@ -50,16 +57,20 @@ impl<'n, 't> Fields<'n, 't> {
         })
     }
 
-    /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted.
+    /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted where they may be.
     pub(crate) fn finish(self, code: Code, found: &mut Collector) {
         for entry in self.entries {
-            let extension = entry.key.starts_with("x-") || entry.key == "_meta";
+            let extension = self.extensible && (entry.key.starts_with("x-") || entry.key == "_meta");
             if extension || self.asked.contains(&&*entry.key) {
                 continue;
             }
-            let help = match nearest(&entry.key, self.asked.iter().copied()) {
+            let meant = if found.is_full() { None } else { nearest(&entry.key, self.asked.iter().copied()) };
+            let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known here: {}; extensions start with `x-`", self.asked.join(", ")),
+                None if self.extensible => {
+                    format!("known here: {}; extensions start with `x-`", self.asked.join(", "))
+                }
+                None => format!("known here: {}", self.asked.join(", ")),
             };
             let message = format!("{} has no field `{}`", self.what, entry.key);
             found.push(Finding::new(code, message).at(entry.key_span).help(help));

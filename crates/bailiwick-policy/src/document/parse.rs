@@ -34,27 +34,30 @@ fn parse_toml(text: &str) -> Result<Node<'_>, Finding> {
             _ if message.contains("duplicate") => {
                 duplicate(text.get(span.start..span.end).unwrap_or("a key"), span)
             }
-            _ => Finding::new(Code::SourceSyntax, format!("not TOML: {message}")).at(span),
+            _ => Finding::new(Code::SourceSyntax, format!("not TOML: {message}"))
+                .at(span)
+                .help("TOML has `key = value` lines below `[table]` headings, and strings in quotes"),
         }
     })?;
     let span = Span::new(table.span().start, table.span().end);
-    Ok(Node { span, value: toml_table(table.into_inner(), text) })
+    Ok(Node { span, value: toml_table(table.into_inner(), text, 0)? })
 }
 
-fn toml_table<'t>(table: DeTable<'t>, text: &str) -> Value<'t> {
-    let mut entries: Vec<Entry<'t>> = table
-        .into_iter()
-        .map(|(key, value)| {
-            let key_span = Span::new(key.span().start, key.span().end);
-            Entry { key: key.into_inner(), key_span, node: toml_node(value, text) }
-        })
-        .collect();
+fn toml_table<'t>(table: DeTable<'t>, text: &str, depth: usize) -> Result<Value<'t>, Finding> {
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        let key_span = Span::new(key.span().start, key.span().end);
+        entries.push(Entry { key: key.into_inner(), key_span, node: toml_node(value, text, depth + 1)? });
+    }
     entries.sort_by_key(|entry| entry.key_span);
-    Value::Table(entries)
+    Ok(Value::Table(entries))
 }
 
-fn toml_node<'t>(value: Spanned<DeValue<'t>>, text: &str) -> Node<'t> {
+fn toml_node<'t>(value: Spanned<DeValue<'t>>, text: &str, depth: usize) -> Result<Node<'t>, Finding> {
     let span = Span::new(value.span().start, value.span().end);
+    if depth > MAX_DEPTH {
+        return Err(deep(span));
+    }
     let value = match value.into_inner() {
         DeValue::String(string) => text_value(string, span, text),
         DeValue::Integer(number) if number.radix() == 10 => {
@@ -67,13 +70,17 @@ fn toml_node<'t>(value: Spanned<DeValue<'t>>, text: &str) -> Node<'t> {
         DeValue::Float(number) => Value::Number(number.to_string().into()),
         DeValue::Boolean(flag) => Value::Bool(flag),
         DeValue::Datetime(when) => Value::Text { text: when.to_string().into(), inner: None },
-        DeValue::Array(items) => Value::List(items.into_iter().map(|item| toml_node(item, text)).collect()),
-        DeValue::Table(table) => toml_table(table, text),
+        DeValue::Array(items) => {
+            let nodes = items.into_iter().map(|item| toml_node(item, text, depth + 1));
+            Value::List(nodes.collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => toml_table(table, text, depth)?,
     };
-    Node { span, value }
+    Ok(Node { span, value })
 }
 
 fn parse_json(text: &str) -> Result<Node<'_>, Finding> {
+    check_characters(text)?;
     let strict = jsonc_parser::ParseOptions {
         allow_comments: false,
         allow_loose_object_property_names: false,
@@ -93,11 +100,15 @@ fn parse_json(text: &str) -> Result<Node<'_>, Finding> {
         if matches!(error.kind(), jsonc_parser::errors::ParseErrorKind::NestingDepthExceeded) {
             return deep(span);
         }
-        Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message))).at(span)
+        Finding::new(Code::SourceSyntax, format!("not JSON: {}", lower_first(&message)))
+            .at(span)
+            .help("JSON has double quotes, commas between values and none at the end, and no comments")
     })?;
     match value.value {
         Some(value) => json_node(value, text, 0),
-        None => Err(Finding::new(Code::SourceSyntax, "the file is empty").at(Span::new(0, 0))),
+        None => Err(Finding::new(Code::SourceSyntax, "the file is empty")
+            .at(Span::new(0, 0))
+            .help("write an object: `{ … }`")),
     }
 }
 
@@ -134,6 +145,24 @@ fn json_table<'t>(object: ast::Object<'t>, text: &str, depth: usize) -> Result<V
         entries.push(Entry { key: key.into(), key_span, node: json_node(property.value, text, depth + 1)? });
     }
     Ok(Value::Table(entries))
+}
+
+/// Refuses characters that JSON has nowhere, or not in strings. The parser is laxer than others are.
+fn check_characters(text: &str) -> Result<(), Finding> {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        let strange = if quoted { c < ' ' } else { !(c.is_ascii_graphic() || " \t\r\n".contains(c)) };
+        if strange {
+            let message = format!("not JSON: the character U+{:04X} cannot stand here", u32::from(c));
+            let help = if quoted { "write an escape such as `\\n`" } else { "remove it" };
+            return Err(Finding::new(Code::SourceSyntax, message)
+                .at(Span::new(at, at + c.len_utf8()))
+                .help(help));
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+    }
+    Ok(())
 }
 
 /// A string, and where it starts if what is written is what is meant.

@@ -37,9 +37,22 @@ pub(super) fn read_limits(node: &Node<'_>, found: &mut Collector) -> Limits {
     limits
 }
 
+/// The largest number that canonical JSON writes exactly; beyond it two manifests would have one hash.
+const MAX_EXACT: u64 = (1 << 53) - 1;
+
+/// Refuses a number that a snapshot cannot hold exactly.
+pub(super) fn exact(value: u64, node: &Node<'_>, code: Code) -> Result<u64, Finding> {
+    if value <= MAX_EXACT {
+        return Ok(value);
+    }
+    Err(Finding::new(code, format!("`{value}` is larger than a snapshot can hold exactly"))
+        .at(node.span)
+        .help(format!("write at most {MAX_EXACT}, or leave it out")))
+}
+
 fn positive(value: u64, node: &Node<'_>) -> Result<u64, Finding> {
     if value > 0 {
-        return Ok(value);
+        return exact(value, node, Code::ManifestLimit);
     }
     Err(Finding::new(Code::ManifestLimit, "a limit of zero lets nothing run")
         .at(node.span)

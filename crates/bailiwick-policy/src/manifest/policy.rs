@@ -6,7 +6,7 @@
 use crate::authority::{Authority, Axis, Parts};
 use crate::capability::{Capability, EnvActions, FsActions, check_env_name, parse_program};
 use crate::document::{Fields, Node, Value};
-use crate::finding::{Code, Collector, Finding};
+use crate::finding::{Code, Collector, Finding, Span};
 use crate::net::{HostPattern, NetRule, PortRange, Speech};
 use crate::path::{PathPattern, parse_pattern};
 
@@ -226,7 +226,9 @@ fn read_line(
 ) -> Result<Declared<Capability>, Finding> {
     let text = item.text(Code::ManifestShape)?;
     if text.chars().any(char::is_control) {
-        return Err(Finding::new(Code::CapControl, "an entry contains a control character").at(item.span));
+        return Err(Finding::new(Code::CapControl, "an entry contains a control character")
+            .at(item.span)
+            .help("remove it"));
     }
     Ok(Declared { value: item.place(read(text))?, span: item.span })
 }
@@ -249,5 +251,10 @@ fn variable(text: &str) -> Result<Capability, Finding> {
 }
 
 fn program(text: &str) -> Result<Capability, Finding> {
+    if text == "*" {
+        return Err(Finding::new(Code::PolicyMode, "`*` is not a program")
+            .at(Span::new(0, text.len()))
+            .help("write `exec = \"allow\"` for every program"));
+    }
     Ok(Capability::Exec { program: Some(parse_program(text)?), nested_sandbox: false, from_writable: false })
 }

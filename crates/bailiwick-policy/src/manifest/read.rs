@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::limits::read_limits;
+use super::limits::{exact, read_limits};
 use super::policy::{read_policy, read_risk};
 use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool,
 };
-use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, parse};
+use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, nearest, parse};
 use crate::document::{Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
+
+/// How many unknown tools are compared with all known ones.
+const MAX_ADVICE: usize = 20;
 
 /// Reads the tree of a whole file.
 pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
@@ -24,8 +27,14 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let name = required_text(&mut fields, "name", &mut found).unwrap_or_default();
     let version = required_text(&mut fields, "version", &mut found).unwrap_or_default();
     let description = optional_text(&mut fields, "description", &mut found);
-    let command = optional_text(&mut fields, "command", &mut found);
-    let args = fields.optional("args").map(|node| texts(node, &mut found)).unwrap_or_default();
+    let command_node = fields.optional("command");
+    let command = command_node.and_then(|node| found.keep(plain_text(node, "`command`"))).map(str::to_owned);
+    let args_node = fields.optional("args");
+    let args = args_node.map(|node| texts(node, &mut found)).unwrap_or_default();
+    if let (None, Some(node), false) = (command_node, args_node, args.is_empty()) {
+        let message = "there are arguments, but no command that they are for";
+        found.push(Finding::new(Code::ManifestShape, message).at(node.span).help("add `command`"));
+    }
     let server_node = fields.either("serverCapabilities", "server_capabilities", &mut found);
     let server = server_node.map(|node| read_capabilities(node, &mut found)).unwrap_or_default();
     let env = fields.optional("env").map(|node| read_env(node, &server, &mut found)).unwrap_or_default();
@@ -47,13 +56,7 @@ fn required_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Col
 
 fn optional_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Collector) -> Option<String> {
     let node = fields.optional(key)?;
-    let text = found.keep(node.text(Code::ManifestShape))?;
-    if text.contains('\0') {
-        found.push(
-            Finding::new(Code::CapControl, format!("`{key}` contains NUL")).at(node.span).help("remove it"),
-        );
-    }
-    Some(text.to_owned())
+    found.keep(plain_text(node, &format!("`{key}`"))).map(str::to_owned)
 }
 
 /// Names reach terminals, file names and arguments: printable, bounded, without white space.
@@ -69,7 +72,18 @@ fn check_name(text: &str, span: Span) -> Result<(), Finding> {
 
 fn texts(node: &Node<'_>, found: &mut Collector) -> Vec<String> {
     let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
-    items.iter().filter_map(|item| found.keep(item.text(Code::ManifestShape)).map(str::to_owned)).collect()
+    items.iter().filter_map(|item| found.keep(plain_text(item, "an entry")).map(str::to_owned)).collect()
+}
+
+/// A string that can be passed on as an argument: without NUL.
+fn plain_text<'n>(node: &'n Node<'_>, what: &str) -> Result<&'n str, Finding> {
+    let text = node.text(Code::ManifestShape)?;
+    if text.contains('\0') {
+        return Err(Finding::new(Code::CapControl, format!("{what} contains NUL"))
+            .at(node.span)
+            .help("remove it"));
+    }
+    Ok(text)
 }
 
 fn read_capabilities(node: &Node<'_>, found: &mut Collector) -> Vec<Declared<Capability>> {
@@ -90,7 +104,7 @@ fn read_env(
     let mut env = BTreeMap::new();
     for entry in found.keep(node.table(Code::ManifestShape)).unwrap_or_default() {
         let name = check_env_name(&entry.key).map_err(|finding| finding.at(entry.key_span));
-        let text = entry.node.text(Code::ManifestShape);
+        let text = plain_text(&entry.node, &format!("the value of `{}`", entry.key));
         if found.keep(name).is_none() {
             continue;
         }
@@ -130,7 +144,7 @@ fn read_tools(node: &Node<'_>, found: &mut Collector) -> Vec<Tool> {
         items.iter().take(MAX_TOOLS + 1).filter_map(|item| read_tool(item, found)).collect();
     let mut seen: HashMap<&str, ()> = HashMap::with_capacity(tools.len());
     for tool in &tools {
-        if seen.insert(&tool.name, ()).is_some() {
+        if !tool.name.is_empty() && seen.insert(&tool.name, ()).is_some() {
             let message = format!("there are two tools called `{}`", tool.name);
             found.push(
                 Finding::new(Code::ManifestDuplicateTool, message)
@@ -156,7 +170,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     let arguments = fields.optional("arguments").map(|node| read_arguments(node, found)).unwrap_or_default();
     let risk_node = fields.optional("risk");
     let risk = risk_node.and_then(|node| found.keep(read_risk(node)));
-    let constraints =
+    let (constraints, after) =
         fields.optional("constraints").map(|node| read_constraints(node, found)).unwrap_or_default();
     fields.finish(Code::ManifestUnknownField, found);
     if let (Some(own), Some(other), Some(node)) =
@@ -168,7 +182,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let name = name.unwrap_or_default().to_owned();
-    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, risk })
+    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, after, risk })
 }
 
 fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, ArgumentAccess> {
@@ -190,15 +204,21 @@ fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, Ar
     arguments
 }
 
-fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
+/// The constraints, and where the entries of `only_after` stand.
+fn read_constraints(node: &Node<'_>, found: &mut Collector) -> (Constraints, Vec<Span>) {
     let Some(mut fields) = found.keep(Fields::of(node, "constraints", Code::ManifestShape)) else {
-        return Constraints { forbidden: true, ..Constraints::default() };
+        return (Constraints { forbidden: true, ..Constraints::default() }, Vec::new());
     };
+    let after_node = fields.optional("only_after");
+    let items = after_node.and_then(|node| node.list(Code::ManifestShape).ok()).unwrap_or_default();
+    let readable = items.iter().filter(|item| plain_text(item, "").is_ok());
+    let after = readable.map(|item| item.span).collect();
     let constraints = Constraints {
-        max_invocations: fields
-            .optional("max_invocations")
-            .and_then(|node| found.keep(node.whole(Code::ManifestShape))),
-        only_after: fields.optional("only_after").map(|node| texts(node, found)).unwrap_or_default(),
+        max_invocations: fields.optional("max_invocations").and_then(|node| {
+            let whole = node.whole(Code::ManifestShape);
+            found.keep(whole.and_then(|value| exact(value, node, Code::ManifestShape)))
+        }),
+        only_after: after_node.map(|node| texts(node, found)).unwrap_or_default(),
         forbidden: fields
             .optional("forbidden")
             .and_then(|node| found.keep(node.flag(Code::ManifestShape)))
@@ -209,7 +229,7 @@ fn read_constraints(node: &Node<'_>, found: &mut Collector) -> Constraints {
             .unwrap_or(false),
     };
     fields.finish(Code::ManifestUnknownField, found);
-    constraints
+    (constraints, after)
 }
 
 fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {
@@ -273,21 +293,22 @@ fn check_size(server: &[Declared<Capability>], tools: &[Tool], node: &Node<'_>, 
 
 fn check_constraints(tools: &[Tool], found: &mut Collector) {
     let names: std::collections::HashSet<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    let mut advised = 0;
     for tool in tools {
-        for other in &tool.constraints.only_after {
+        for (other, span) in tool.constraints.only_after.iter().zip(&tool.after) {
             if *other == tool.name {
                 let message = format!("`{other}` can only run after itself: it never can");
-                found.push(
-                    Finding::new(Code::ConstraintSelf, message).at(tool.span).help("name another tool"),
-                );
+                found.push(Finding::new(Code::ConstraintSelf, message).at(*span).help("name another tool"));
             } else if !names.contains(&**other) {
                 let message = format!("`{}` can only run after `{other}`, which is no tool here", tool.name);
-                let meant = crate::capability::nearest(other, names.iter().copied());
+                advised += 1;
+                // Comparing every name with every other would take minutes on a large manifest.
+                let meant = if advised > MAX_ADVICE { None } else { nearest(other, names.iter().copied()) };
                 let help = meant.map_or_else(
                     || "declare it, or name another tool".to_owned(),
                     |m| format!("did you mean `{m}`?"),
                 );
-                found.push(Finding::new(Code::ConstraintUnknownTool, message).at(tool.span).help(help));
+                found.push(Finding::new(Code::ConstraintUnknownTool, message).at(*span).help(help));
             }
         }
     }

@@ -179,6 +179,10 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
         return parse_v6(inner, text);
     }
     if let Some((address, length)) = text.split_once('/') {
+        if parse_name(address, text).is_ok() {
+            return Err(invalid(text, "a path follows the name")
+                .help(format!("write `{address}`; for some paths only, write `net:https:https://{text}`")));
+        }
         return parse_v4_block(address, length, text);
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
@@ -196,13 +200,15 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
 }
 
 fn parse_v6(inner: &str, text: &str) -> Result<HostPattern, Finding> {
-    if let Some((_, _)) = inner.split_once('/') {
-        let net: ipnet::Ipv6Net = inner.parse().map_err(|_| bad_block(text, None))?;
+    if let Some((address, length)) = inner.split_once('/') {
+        let ip: Ipv6Addr = address.parse().map_err(|_| bad_block(text, None))?;
+        let length = prefix_length(length).ok_or_else(|| bad_block(text, None))?;
+        let net = ipnet::Ipv6Net::new(ip, length).map_err(|_| bad_block(text, None))?;
         if net.trunc() != net {
             return Err(bad_block(text, Some(format!("[{}]", net.trunc()))));
         }
-        if net.addr().to_ipv4_mapped().is_some() {
-            return Err(bad_block(text, Some("the block of IPv4 addresses itself".into())));
+        if let (Some(v4), Some(length)) = (ip.to_ipv4_mapped(), length.checked_sub(96)) {
+            return Err(bad_block(text, Some(format!("{v4}/{length}"))));
         }
         return Ok(HostPattern::Net(IpNet::V6(net)));
     }
@@ -212,14 +218,18 @@ fn parse_v6(inner: &str, text: &str) -> Result<HostPattern, Finding> {
 
 fn parse_v4_block(address: &str, length: &str, text: &str) -> Result<HostPattern, Finding> {
     let ip: std::net::Ipv4Addr = address.parse().map_err(|_| bad_block(text, None))?;
-    let plain =
-        length.bytes().all(|byte| byte.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
-    let length: u8 = length.parse().ok().filter(|_| plain).ok_or_else(|| bad_block(text, None))?;
+    let length = prefix_length(length).ok_or_else(|| bad_block(text, None))?;
     let net = ipnet::Ipv4Net::new(ip, length).map_err(|_| bad_block(text, None))?;
     if net.trunc() != net {
         return Err(bad_block(text, Some(net.trunc().to_string())));
     }
     Ok(HostPattern::Net(IpNet::V4(net)))
+}
+
+/// Digits without sign or leading zero.
+fn prefix_length(text: &str) -> Option<u8> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| plain)
 }
 
 fn parse_name(name: &str, whole: &str) -> Result<Box<str>, Finding> {
@@ -228,12 +238,13 @@ fn parse_name(name: &str, whole: &str) -> Result<Box<str>, Finding> {
             .at(Span::new(0, whole.len()))
             .help("`*` stands alone, or in front of a whole name as in `*.example.com`"));
     }
-    let ascii = if name.is_ascii() && !name.contains("xn--") && !name.contains("XN--") {
-        name.to_ascii_lowercase()
+    let lower = name.to_ascii_lowercase();
+    let rooted = lower.strip_suffix('.').unwrap_or(&lower);
+    let name = if rooted.is_ascii() && !rooted.contains("xn--") {
+        rooted.to_owned()
     } else {
-        to_a_labels(name, whole)?
+        to_a_labels(rooted, whole)?
     };
-    let name = ascii.strip_suffix('.').unwrap_or(&ascii);
     let clean = !name.is_empty() && name.len() <= 251 && name.split('.').all(is_label);
     if !clean {
         return Err(invalid(whole, "a name has labels of letters, digits, `-` and `_`, joined by dots"));
@@ -243,7 +254,7 @@ fn parse_name(name: &str, whole: &str) -> Result<Box<str>, Finding> {
             .at(Span::new(0, whole.len()))
             .help("write an address as four plain decimal numbers, such as `127.0.0.1`"));
     }
-    Ok(name.into())
+    Ok(name.into_boxed_str())
 }
 
 fn to_a_labels(name: &str, whole: &str) -> Result<String, Finding> {

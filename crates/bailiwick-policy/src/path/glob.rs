@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use super::Part;
+use super::parse::variable_name;
 use crate::finding::{Code, Finding, Span};
 
 /// A glob that matches one component; never all characters (that is a literal).
@@ -150,7 +151,9 @@ fn literal_or_glob(tokens: Vec<Token>, text: &str, span: Span) -> Result<Part, F
         .collect();
     match literal {
         Some(name) if name == "." || name == ".." => {
-            Err(Finding::new(Code::PathDot, format!("`{text}` is `{name}` in disguise")).at(span))
+            Err(Finding::new(Code::PathDot, format!("`{text}` is `{name}` in disguise"))
+                .at(span)
+                .help("write the path it leads to"))
         }
         Some(name) => Ok(Part::Literal(name.into_boxed_str())),
         None => Ok(Part::Glob(Glob(tokens.into_boxed_slice()))),
@@ -169,6 +172,9 @@ fn parse_class(text: &str) -> Result<(Class, &str), &'static str> {
         rest = tail;
         if low == ']' && !ranges.is_empty() {
             return Ok((Class::new(negated, ranges), rest));
+        }
+        if low == '[' && rest.starts_with([':', '.', '=']) {
+            return Err("named classes such as `[:alpha:]` are not known, only characters and ranges");
         }
         let mut high = low;
         if let Some(after) = rest.strip_prefix('-')
@@ -193,6 +199,10 @@ fn malformed(text: &str, span: Span, why: &str) -> Finding {
 
 /// Prints a literal name so that it reads back as the same literal.
 pub(super) fn write_literal(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    if variable_name(name).is_some() {
+        let (first, rest) = split_char(name).unwrap_or_default();
+        return write!(f, "[{first}]{rest}");
+    }
     name.chars().try_for_each(|c| write_char(f, c))
 }
 
@@ -205,8 +215,12 @@ fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
 
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut after_one = false;
         for token in self.tokens() {
+            after_one |= *token == Token::One;
             match token {
+                // `?name=` would read as a refinement.
+                Token::Char('=') if after_one => f.write_str("[=]")?,
                 Token::Char(c) => write_char(f, *c)?,
                 Token::One => f.write_char('?')?,
                 Token::Many => f.write_char('*')?,

@@ -13,6 +13,9 @@ pub(crate) fn parse_pattern(text: &str, variables: bool) -> Result<PathPattern, 
         at += 1;
         let span = Span::new(at, at + component.len());
         if !(rest == "/" && component.is_empty()) {
+            if variables && variable_name(component).is_some() {
+                return Err(misplaced(component, span));
+            }
             push_part(&mut parts, component, span)?;
         }
         at += component.len();
@@ -91,7 +94,16 @@ fn split_root(text: &str, variables: bool) -> Result<(Root, &str, usize), Findin
     Ok((Root::Variable(name.into()), rest, first.len()))
 }
 
-fn variable_name(component: &str) -> Option<&str> {
+fn misplaced(component: &str, span: Span) -> Finding {
+    let mut chars = component.chars();
+    let literal = chars.next().map(|first| format!("[{first}]{}", chars.as_str())).unwrap_or_default();
+    Finding::new(Code::PathVariable, format!("`{component}` is replaced only at the start of a path"))
+        .at(span)
+        .help(format!("start the path with it, or write `{literal}` for a folder of that name"))
+}
+
+/// The variable that a whole component names, if it has the form of one.
+pub(super) fn variable_name(component: &str) -> Option<&str> {
     if component == "~" {
         return Some("HOME");
     }

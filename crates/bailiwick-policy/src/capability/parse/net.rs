@@ -40,6 +40,12 @@ fn parse_connect(text: &str, scope: &str) -> Result<Capability, Finding> {
     // Raw bytes cover hidden TLS; saying both says no more.
     let ech = refinements.take(Refinement::AllowEch) && !raw;
     refinements.finish("net:connect")?;
+    if let Some((scheme, rest)) = scope.split_once("://") {
+        let host = rest.split('/').next().unwrap_or_default();
+        return Err(Finding::new(Code::HostInvalid, format!("`{scope}` is a URL, not a host"))
+            .at(span_in(text, scope))
+            .help(format!("write `net:connect:{host}`, or `net:{scheme}:{scope}` for HTTP alone")));
+    }
     let (host, ports) = parse_host_and_ports(text, scope, PortRange::ANY)?;
     Ok(Capability::Net(NetRule::new(host, ports, private, Speech::Connect { raw, ech })))
 }
@@ -63,7 +69,7 @@ fn parse_host_and_ports(
         None => {
             return Err(Finding::new(Code::HostInvalid, format!("`{tail}` follows the host"))
                 .at(span_in(text, tail))
-                .help("write `:PORT` or nothing behind the bracket"));
+                .help("write `:PORT` or nothing behind the bracket, and a block as `[fd00::/8]`"));
         }
     };
     Ok((host_read, ports))
@@ -107,7 +113,10 @@ fn split_methods<'a>(text: &str, scope: &'a str) -> Result<(Methods, Option<&'a 
     }
     let mut methods = Vec::new();
     for word in words.split(',') {
-        let method = locate(text, word, Method::new(word))?;
+        let method = locate(text, word, Method::new(word)).map_err(|finding| {
+            let host = url.is_none() && word.contains('.');
+            if host { finding.help(format!("for a host, write a URL: `https://{word}`")) } else { finding }
+        })?;
         if methods.contains(&method) {
             return Err(Finding::new(Code::CapActionDuplicate, format!("`{word}` is named twice"))
                 .at(span_in(text, word))
@@ -138,7 +147,7 @@ fn check_url(text: &str, rest: &str) -> Result<(), Finding> {
             .at(span_in(text, rest))
             .help(help))
     };
-    if rest.contains('@') {
+    if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
         return bad("user or password", "inject credentials as environment variables");
     }
     if rest.contains(['#', '\\', ' ', '%']) {

@@ -112,7 +112,10 @@ pub(super) fn refuse_in_path(text: &str, scope: &str) -> Result<(), Finding> {
                 format!("`{kind}` has no refinements, and `{name}=` looks like one"),
             )
             .at(span)
-            .help("remove it; to match a `=` behind a `?`, write `[=]`"));
+            .help(match kind {
+                "fs" => "remove it; to match a `=` behind a `?`, write `[=]`",
+                _ => "remove it",
+            }));
         }
     }
     Ok(())
