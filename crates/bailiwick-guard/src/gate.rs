@@ -20,8 +20,8 @@ use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::journal::{Decision, Digest, Event, Kind};
 use bailiwick_policy::lattice::Containment;
-use serde_json::Value;
 
+use crate::digest::digest;
 use crate::grant::{Effective, Grant, PerTool};
 use crate::journal::Journal;
 use crate::rules::Rules;
@@ -121,9 +121,11 @@ impl Gate {
             return Err(self.deny(&call, denial));
         };
         match self.admit(call, index, entry, counted, grant, approval) {
-            Err(Stop::Deny(call, denial)) => Err(self.deny(&call, denial)),
-            Err(Stop::Ask(call, question)) => Err(Refusal::Ask { call, question }),
             Ok(permit) => Ok(permit),
+            Err(stop) => Err(match *stop {
+                Stop::Deny(call, denial) => self.deny(&call, denial),
+                Stop::Ask(call, question) => Refusal::Ask { call, question },
+            }),
         }
     }
 
@@ -135,24 +137,24 @@ impl Gate {
         counted: &PerTool,
         grant: &Grant,
         approval: Option<Approval>,
-    ) -> Result<Permit, Stop> {
+    ) -> Result<Permit, Box<Stop>> {
         if let Err(denial) = self.check_grant(entry, grant) {
-            return Err(Stop::Deny(call, denial));
+            return Err(Stop::deny(call, denial));
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
         if let Some(missing) = &effective.missing {
             let message = format!("the tool `{}` demands to {missing}, which is not granted", entry.name);
-            return Err(Stop::Deny(call, Denial::new(DenialCode::RequiredNotGranted, message)));
+            return Err(Stop::deny(call, Denial::new(DenialCode::RequiredNotGranted, message)));
         }
         let call = self.judge(call, entry, approval.as_ref())?;
         if !counted.take_run(entry.rules.constraints.max_invocations) {
             let message = format!("the tool `{}` has run as often as it may", entry.name);
-            return Err(Stop::Deny(call, Denial::new(DenialCode::ToolTooOften, message)));
+            return Err(Stop::deny(call, Denial::new(DenialCode::ToolTooOften, message)));
         }
         if !grant.take_call() {
             counted.return_run();
             let message = "the granted number of calls is used up";
-            return Err(Stop::Deny(call, Denial::new(DenialCode::BudgetSpent, message)));
+            return Err(Stop::deny(call, Denial::new(DenialCode::BudgetSpent, message)));
         }
         let event = Event::new(Kind::ToolCalled)
             .with_tool(Arc::clone(&entry.name))
@@ -173,7 +175,7 @@ impl Gate {
                 counted.return_run();
                 grant.return_call();
                 let message = format!("the call cannot be recorded: {fault}");
-                Err(Stop::Deny(call, Denial::new(DenialCode::RecordRefused, message)))
+                Err(Stop::deny(call, Denial::new(DenialCode::RecordRefused, message)))
             }
         }
     }
@@ -206,35 +208,31 @@ impl Gate {
     }
 
     /// Arguments and interceptors, again after every rewrite; then consent.
-    fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Stop> {
+    fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Box<Stop>> {
         for _ in 0..=MAX_REWRITES {
             if let Some(rules) = &entry.rules.arguments
                 && let Err(denial) = rules.judge(&entry.name, &call.args, &self.shared.session)
             {
-                return Err(Stop::Deny(call, denial));
+                return Err(Stop::deny(call, denial));
             }
             let verdict = judge_all(&self.interceptors, &call);
             let confirm = entry.rules.constraints.confirm.then(|| format!("may `{}` run?", entry.name));
             match verdict.max(confirm.map_or(Verdict::Allow, Verdict::Ask)) {
                 Verdict::Allow => return Ok(call),
-                Verdict::Deny(denial) => return Err(Stop::Deny(call, denial)),
+                Verdict::Deny(denial) => return Err(Stop::deny(call, denial)),
                 Verdict::Rewrite(args) => call.args = args,
                 Verdict::Ask(_) if approval.is_some_and(|approval| approval.0 == digest(&call)) => {
                     return Ok(call);
                 }
-                Verdict::Ask(question) => return Err(Stop::Ask(call, question)),
+                Verdict::Ask(question) => return Err(Box::new(Stop::Ask(call, question))),
             }
         }
-        Err(Stop::Deny(call, Denial::new(DenialCode::RewriteLoop, "interceptors kept rewriting the call")))
+        Err(Stop::deny(call, Denial::new(DenialCode::RewriteLoop, "interceptors kept rewriting the call")))
     }
 
     fn deny(&self, call: &Call, denial: Denial) -> Refusal {
         self.record_refusal(call, denial.code().as_str(), denial.message());
-        Refusal::Error(match denial.code() {
-            DenialCode::BudgetSpent => ToolError::Budget(denial),
-            DenialCode::Revoked | DenialCode::GenerationOver => ToolError::Generation(denial),
-            _ => ToolError::Denied(denial),
-        })
+        Refusal::Error(ToolError::of(denial))
     }
 
     /// A refusal is recorded if it can be; that it cannot does not turn it into consent.
@@ -255,6 +253,12 @@ enum Stop {
     Ask(Call, String),
 }
 
+impl Stop {
+    fn deny(call: Call, denial: Denial) -> Box<Self> {
+        Box::new(Self::Deny(call, denial))
+    }
+}
+
 /// What the tool may touch under the grant: the meet of all that has a say.
 fn effective(entry: &Entry, granted: &Authority) -> Effective {
     let required = entry.required.authority();
@@ -267,13 +271,4 @@ fn effective(entry: &Entry, granted: &Authority) -> Effective {
     let met = granted.meet(required);
     let met = entry.rules.ceiling.as_ref().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));
     Effective { authority: Arc::new(met), missing }
-}
-
-/// The hash of tool and arguments.
-pub(crate) fn digest(call: &Call) -> Digest {
-    let args = match &call.args {
-        Value::Null => Vec::new(),
-        args => serde_json_canonicalizer::to_vec(args).unwrap_or_else(|_| args.to_string().into_bytes()),
-    };
-    Digest::of_parts(&[call.tool.as_bytes(), b"\0", &args])
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+mod digest;
 mod gate;
 mod grant;
 pub mod journal;

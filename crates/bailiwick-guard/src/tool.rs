@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::CapabilitySet;
-use bailiwick_policy::denial::Denial;
+use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::Findings;
 use serde_json::Value;
 
@@ -107,6 +107,16 @@ pub enum ToolError {
 }
 
 impl ToolError {
+    /// The error that a denial is.
+    pub(crate) fn of(denial: Denial) -> Self {
+        let code = denial.code();
+        if code == DenialCode::BudgetSpent {
+            return Self::Budget(denial);
+        }
+        let over = code == DenialCode::Revoked || code == DenialCode::GenerationOver;
+        if over { Self::Generation(denial) } else { Self::Denied(denial) }
+    }
+
     /// The denial, if policy said no.
     #[must_use]
     pub const fn denial(&self) -> Option<&Denial> {

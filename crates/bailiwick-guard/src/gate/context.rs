@@ -218,10 +218,7 @@ impl ToolContext {
             None => event,
         };
         drop(self.shared.journal.append(event));
-        match denial.code() {
-            DenialCode::Revoked => ToolError::Generation(denial),
-            _ => ToolError::Denied(denial),
-        }
+        ToolError::of(denial)
     }
 
     fn event(&self, kind: Kind, decision: Decision) -> Event {
