@@ -1,0 +1,188 @@
+//! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
+
+use annotate_snippets::Level;
+use bailiwick_policy::authority::{Authority, Axis, Explanation};
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::finding::{Finding, Findings, Source};
+use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Origin, Tool};
+use serde_json::json;
+
+use crate::answer::{Answer, Exit};
+use crate::args::{Allows, AnswerFormat};
+use crate::facts;
+use crate::input::{self, Useless};
+use crate::render::{escape, json, snippet, style};
+
+/// The most lines that are shown for one answer.
+const SHOWN: usize = 3;
+
+/// A checked manifest, and what it was checked against.
+struct Case {
+    source: Source,
+    checked: Checked,
+    facts: HostFacts,
+}
+
+/// The answer, the lines that decide, and lines that would allow it but for the tool's policy.
+struct Decision {
+    request: Capability,
+    explanation: Explanation,
+    origins: Vec<Origin>,
+    outvoted: Vec<Origin>,
+}
+
+pub(super) fn run(args: &Allows) -> Answer {
+    let case = match open(args) {
+        Ok(case) => case,
+        Err(useless) => return useless.refusal(),
+    };
+    let tool = args.tool.as_deref().map(|name| case.checked.tool(name).ok_or(name)).transpose();
+    let tool = match tool {
+        Ok(tool) => tool,
+        Err(name) => return no_such_tool(&case, name),
+    };
+    match decide(&case, &args.capability, tool) {
+        Ok(decision) => answer(args, &case, &decision),
+        Err(finding) => {
+            let source = Source::new("CAPABILITY", &*args.capability);
+            Answer::refusal(Exit::Usage, snippet::finding(&source, &finding) + "\n")
+        }
+    }
+}
+
+fn open(args: &Allows) -> Result<Case, Useless> {
+    let (source, manifest) = input::manifest(&args.manifest)?;
+    let checked = facts::for_manifest(&manifest, &args.settings)
+        .and_then(|facts| manifest.check(&facts).map(|checked| (checked, facts)).map_err(Findings::into_vec));
+    match checked {
+        Ok((checked, facts)) => Ok(Case { source, checked, facts }),
+        Err(findings) => Err(Useless::Wrong(source, findings)),
+    }
+}
+
+fn no_such_tool(case: &Case, name: &str) -> Answer {
+    let names: Vec<String> =
+        case.checked.tools().iter().take(20).map(|tool| escape::line(tool.name())).collect();
+    let known =
+        if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+    let (file, name) = (escape::line(case.source.name()), escape::line(name));
+    let text = format!("{}: {file} has no tool `{name}`\n  {known}\n", style::error("error"));
+    Answer::refusal(Exit::Usage, text)
+}
+
+fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
+    let request: Capability = text.parse()?;
+    let (explanation, origins) = case.checked.explain(&request, tool, &case.facts)?;
+    let outvoted = match tool {
+        Some(tool) if !explanation.is_allowed() => outvoted(case, &request, tool.name())?,
+        _ => Vec::new(),
+    };
+    Ok(Decision { request, explanation, origins, outvoted })
+}
+
+/// Lines that cover a denied request by themselves: the policy of the tool says no to them.
+fn outvoted(case: &Case, request: &Capability, name: &str) -> Result<Vec<Origin>, Finding> {
+    let manifest = case.checked.manifest();
+    let Some(tool) = manifest.tools().iter().find(|tool| tool.name() == name) else { return Ok(Vec::new()) };
+    let asked = Authority::of(std::slice::from_ref(request))?;
+    let mut lines = Vec::new();
+    for (owner, line) in lines_of(manifest.server_capabilities(), tool) {
+        let resolved = line.value.resolve(|name| case.facts.variable(name).cloned())?;
+        if asked.within(&Authority::of(&[resolved])?).holds() {
+            let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
+            lines.push(Origin { tool, capability, span: line.span });
+        }
+    }
+    Ok(lines)
+}
+
+fn lines_of<'a>(
+    server: &'a [Declared<Capability>],
+    tool: &'a Tool,
+) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {
+    let own = tool.capabilities().unwrap_or_default().iter().map(|line| (Some(tool.name()), line));
+    server.iter().map(|line| (None, line)).chain(own)
+}
+
+fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
+    let exit = if decision.explanation.is_allowed() { Exit::Fine } else { Exit::Found };
+    let text = match args.format {
+        AnswerFormat::Text => text(case, decision, args.tool.as_deref()),
+        AnswerFormat::Json => json::document(&document(case, decision, args.tool.as_deref())),
+    };
+    Answer::result(exit, text)
+}
+
+fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
+    let explanation = &decision.explanation;
+    let subject = tool.map_or_else(|| "the server".to_owned(), |tool| format!("the tool `{tool}`"));
+    let (axis, asked) = (explanation.axis(), explanation.asked());
+    if explanation.is_allowed() {
+        let title = format!("{subject} may use `{}`", decision.request);
+        let decided_by = explanation.deciding().join(" and ");
+        let notes = match &*decision.origins {
+            [] if decided_by.is_empty() => vec!["several lines together allow it".to_owned()],
+            [] => vec![format!("no single line allows it; among those that do together: `{decided_by}`")],
+            _ => Vec::new(),
+        };
+        let level = Level::NOTE.with_name("allowed");
+        return shown(level, (axis, &title), case, &decision.origins, &notes);
+    }
+    let title = if explanation.is_undecided() {
+        format!("whether {subject} may use `{}` is too hard to decide", decision.request)
+    } else {
+        format!("{subject} may not {asked}")
+    };
+    let mut notes = Vec::new();
+    if decision.outvoted.is_empty() {
+        notes.extend(
+            explanation
+                .smallest_grant()
+                .map(|grant| format!("the smallest grant that would allow it is `{grant}`")),
+        );
+    } else {
+        notes.push("the line would allow it, but the tool's own policy does not".to_owned());
+    }
+    shown(Level::ERROR.with_name("denied"), (axis, &title), case, &decision.outvoted, &notes)
+}
+
+fn shown(
+    level: Level<'static>,
+    (axis, title): (Axis, &str),
+    case: &Case,
+    origins: &[Origin],
+    notes: &[String],
+) -> String {
+    let lines = origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
+    snippet::remarks(level, (axis.as_str(), title), &case.source, lines, notes) + "\n"
+}
+
+fn owner(origin: &Origin) -> String {
+    origin.tool.as_ref().map_or_else(|| "of the server".to_owned(), |tool| format!("of the tool `{tool}`"))
+}
+
+fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json::Value {
+    let explanation = &decision.explanation;
+    let lines = |origins: &[Origin]| -> Vec<serde_json::Value> {
+        let line = |origin: &Origin| {
+            let place = json::place(case.source.place(origin.span.start));
+            json!({ "tool": origin.tool, "capability": origin.capability, "place": place })
+        };
+        origins.iter().map(line).collect()
+    };
+    json!({
+        "format": "bailiwick.allows/1",
+        "file": case.source.name(),
+        "tool": tool,
+        "request": decision.request.to_string(),
+        "allowed": explanation.is_allowed(),
+        "undecided": explanation.is_undecided(),
+        "axis": explanation.axis().as_str(),
+        "asked": explanation.asked(),
+        "lines": lines(&decision.origins),
+        "outvoted": lines(&decision.outvoted),
+        "deciding": explanation.deciding(),
+        "smallest_grant": explanation.smallest_grant(),
+    })
+}
