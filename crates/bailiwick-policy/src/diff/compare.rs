@@ -29,8 +29,13 @@ pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>
     for tool in gone {
         found.push(narrowed(Code::ToolRemoved, tool, "the tool is gone"));
     }
-    found.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.tool, a.code).cmp(&(&b.tool, b.code))));
+    sort(&mut found);
     Ok(found)
+}
+
+/// The gravest first, then by tool and code.
+pub(super) fn sort(found: &mut [Difference]) {
+    found.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.tool, a.code).cmp(&(&b.tool, b.code))));
 }
 
 fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
