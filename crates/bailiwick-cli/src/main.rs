@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod facts;
 mod input;
+mod newlines;
 mod render;
 mod terminal;
 

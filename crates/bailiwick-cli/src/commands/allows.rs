@@ -5,7 +5,7 @@ use bailiwick_policy::authority::{Authority, Axis, Explanation};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Origin, Tool};
+use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Manifest, Origin};
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};
@@ -24,12 +24,16 @@ struct Case {
     facts: HostFacts,
 }
 
-/// The answer, the lines that decide, and lines that would allow it but for the tool's policy.
+/// The answer and the lines that bear on it.
 struct Decision {
     request: Capability,
     explanation: Explanation,
+    /// Lines that allow it.
     origins: Vec<Origin>,
+    /// Lines that would allow it, but for the tool's policy.
     outvoted: Vec<Origin>,
+    /// Lines of the same kind that do not cover it.
+    near: Vec<Origin>,
 }
 
 pub(super) fn run(args: &Allows) -> Answer {
@@ -74,35 +78,33 @@ fn no_such_tool(case: &Case, name: &str) -> Answer {
 fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
     let request: Capability = text.parse()?;
     let (explanation, origins) = case.checked.explain(&request, tool, &case.facts)?;
-    let outvoted = match tool {
-        Some(tool) if !explanation.is_allowed() => outvoted(case, &request, tool.name())?,
-        _ => Vec::new(),
-    };
-    Ok(Decision { request, explanation, origins, outvoted })
-}
-
-/// Lines that cover a denied request by themselves: the policy of the tool says no to them.
-fn outvoted(case: &Case, request: &Capability, name: &str) -> Result<Vec<Origin>, Finding> {
-    let manifest = case.checked.manifest();
-    let Some(tool) = manifest.tools().iter().find(|tool| tool.name() == name) else { return Ok(Vec::new()) };
-    let asked = Authority::of(std::slice::from_ref(request))?;
-    let mut lines = Vec::new();
-    for (owner, line) in lines_of(manifest.server_capabilities(), tool) {
-        let resolved = line.value.resolve(|name| case.facts.variable(name).cloned())?;
-        if asked.within(&Authority::of(&[resolved])?).holds() {
+    let (mut outvoted, mut near) = (Vec::new(), Vec::new());
+    if !explanation.is_allowed() {
+        let asked = Authority::of(std::slice::from_ref(&request))?;
+        for (owner, line) in lines_of(case.checked.manifest(), tool.map(CheckedTool::name)) {
+            if std::mem::discriminant(&line.value) != std::mem::discriminant(&request) {
+                continue;
+            }
+            let resolved = line.value.resolve(|name| case.facts.variable(name).cloned())?;
+            let covers = asked.within(&Authority::of(&[resolved])?).holds();
             let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
+            let lines = if covers { &mut outvoted } else { &mut near };
             lines.push(Origin { tool, capability, span: line.span });
         }
     }
-    Ok(lines)
+    Ok(Decision { request, explanation, origins, outvoted, near })
 }
 
+/// The lines of the server and of one tool, or of all.
 fn lines_of<'a>(
-    server: &'a [Declared<Capability>],
-    tool: &'a Tool,
+    manifest: &'a Manifest,
+    tool: Option<&'a str>,
 ) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {
-    let own = tool.capabilities().unwrap_or_default().iter().map(|line| (Some(tool.name()), line));
-    server.iter().map(|line| (None, line)).chain(own)
+    let tools = manifest.tools().iter().filter(move |own| tool.is_none_or(|name| own.name() == name));
+    let of_tools = tools.flat_map(|own| {
+        own.capabilities().unwrap_or_default().iter().map(move |line| (Some(own.name()), line))
+    });
+    manifest.server_capabilities().iter().map(|line| (None, line)).chain(of_tools)
 }
 
 fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
@@ -134,17 +136,21 @@ fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
     } else {
         format!("{subject} may not {asked}")
     };
-    let mut notes = Vec::new();
-    if decision.outvoted.is_empty() {
-        notes.extend(
-            explanation
-                .smallest_grant()
-                .map(|grant| format!("the smallest grant that would allow it is `{grant}`")),
-        );
-    } else {
-        notes.push("the line would allow it, but the tool's own policy does not".to_owned());
-    }
-    shown(Level::ERROR.with_name("denied"), (axis, &title), case, &decision.outvoted, &notes)
+    let grant = explanation.smallest_grant().unwrap_or_default();
+    let (lines, notes): (&[Origin], Vec<String>) = match (&*decision.outvoted, &*decision.near) {
+        ([], []) => (
+            &[],
+            vec![
+                "no line is about this at all".to_owned(),
+                format!("the smallest grant that would allow it is `{grant}`"),
+            ],
+        ),
+        ([], near) => (near, vec![format!("the smallest grant that would allow it is `{grant}`")]),
+        (outvoted, _) => {
+            (outvoted, vec!["the line would allow it, but the tool's own policy does not".to_owned()])
+        }
+    };
+    shown(Level::ERROR.with_name("denied"), (axis, &title), case, lines, &notes)
 }
 
 fn shown(
@@ -154,12 +160,14 @@ fn shown(
     origins: &[Origin],
     notes: &[String],
 ) -> String {
-    let lines = origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
+    let covers =
+        if notes.iter().any(|note| note.starts_with("the smallest")) { ", does not cover it" } else { "" };
+    let lines = origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin) + covers));
     snippet::remarks(level, (axis.as_str(), title), &case.source, lines, notes) + "\n"
 }
 
 fn owner(origin: &Origin) -> String {
-    origin.tool.as_ref().map_or_else(|| "of the server".to_owned(), |tool| format!("of the tool `{tool}`"))
+    origin.tool.as_ref().map_or_else(|| "the server's".to_owned(), |tool| format!("of the tool `{tool}`"))
 }
 
 fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json::Value {
@@ -182,6 +190,7 @@ fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json:
         "asked": explanation.asked(),
         "lines": lines(&decision.origins),
         "outvoted": lines(&decision.outvoted),
+        "near": lines(&decision.near),
         "deciding": explanation.deciding(),
         "smallest_grant": explanation.smallest_grant(),
     })

@@ -8,6 +8,7 @@ use crate::answer::{Answer, Exit};
 use crate::args::{Diff, DiffFormat};
 use crate::facts;
 use crate::input::{self, Useless};
+use crate::newlines;
 use crate::render::{escape, json, markdown, sarif, style};
 
 /// A file and what it declares.
@@ -69,7 +70,7 @@ fn text(base: &Side, new: &Side, diff: &Comparison, tighten_only: bool) -> Strin
     }
     text += "\n";
     for found in diff.differences() {
-        text += &entry(found);
+        text += &entry(found, &newlines::added(&base.1, &new.1, found));
     }
     if !diff.differences().is_empty() {
         text += "\n";
@@ -77,14 +78,15 @@ fn text(base: &Side, new: &Side, diff: &Comparison, tighten_only: bool) -> Strin
     text + &conclusion(diff, tighten_only)
 }
 
-fn entry(found: &Difference) -> String {
+fn entry(found: &Difference, lines: &[String]) -> String {
     let word = if found.accepted().is_some() { "accepted" } else { found.severity().as_str() };
     let weight = if found.accepted().is_some() { Severity::Info } else { found.severity() };
     let about =
         found.tool().map_or_else(|| "server".to_owned(), |tool| format!("tool {}", escape::line(tool)));
     let reason = found.accepted().map(|reason| format!("            because {}\n", escape::line(reason)));
+    let lines: String = lines.iter().map(|line| format!("          + {}\n", escape::line(line))).collect();
     format!(
-        "  {}  {}  {about}\n            {}\n{}",
+        "  {}  {}  {about}\n            {}\n{lines}{}",
         style::severity(weight, &format!("{word:<8}")),
         found.code(),
         escape::line(found.message()),

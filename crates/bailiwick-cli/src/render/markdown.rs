@@ -7,6 +7,7 @@ use bailiwick_policy::finding::{Code, Severity};
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::{escape, style};
+use crate::newlines;
 
 /// A comparison.
 pub(crate) fn diff(base: &Snapshot, new: &Snapshot, diff: &Diff, fails: bool) -> String {
@@ -28,12 +29,15 @@ pub(crate) fn diff(base: &Snapshot, new: &Snapshot, diff: &Diff, fails: bool) ->
     }
     let (open, rest): (Vec<_>, Vec<_>) = diff.differences().iter().partition(|found| is_open(found));
     if !open.is_empty() {
-        text += &format!("\n{}", table(&open));
+        text += &format!("\n{}", table(&open, base, new));
     }
     if !rest.is_empty() {
         let summary =
             format!("{} that need no review", style::count(rest.len(), "difference", "differences"));
-        text += &format!("\n<details>\n<summary>{summary}</summary>\n\n{}\n</details>\n", table(&rest));
+        text += &format!(
+            "\n<details>\n<summary>{summary}</summary>\n\n{}\n</details>\n",
+            table(&rest, base, new)
+        );
     }
     text + &format!("\n<sub>{} → {}</sub>\n", code(base.hash()), code(new.hash()))
 }
@@ -52,13 +56,15 @@ fn headline(diff: &Diff, fails: bool) -> String {
     }
 }
 
-fn table(differences: &[&Difference]) -> String {
+fn table(differences: &[&Difference], base: &Snapshot, new: &Snapshot) -> String {
     let mut text = "| severity | code | tool | what |\n|---|---|---|---|\n".to_owned();
     for found in differences {
         let tool = found.tool().map_or_else(|| "*server*".to_owned(), code);
         let accepted = found.accepted().map(|reason| format!("<br>accepted: {}", code(reason)));
+        let lines = newlines::added(base, new, found);
+        let lines: String = lines.iter().map(|line| format!("<br>+ {}", code(line))).collect();
         text += &format!(
-            "| {} | `{}` | {tool} | {}{} |\n",
+            "| {} | `{}` | {tool} | {}{lines}{} |\n",
             found.severity(),
             found.code(),
             code(found.message()),
