@@ -74,7 +74,10 @@ fn decode(name: String, bytes: Vec<u8>) -> Result<Source, Useless> {
             .help("split it, or write patterns instead of single paths");
         return Err(Useless::Wrong(Source::new(name, ""), vec![finding]));
     }
-    String::from_utf8(bytes).map(|text| Source::new(&*name, text)).map_err(|error| {
+    let decoded = String::from_utf8(bytes);
+    // Some editors put a byte order mark in front; it is no part of the text.
+    let clean = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    decoded.map(|text| Source::new(&*name, clean(text))).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes().get(at).copied().unwrap_or_default();
         let finding = Finding::new(Code::SourceEncoding, format!("the byte 0x{byte:02x} is not UTF-8"))
