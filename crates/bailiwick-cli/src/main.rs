@@ -3,12 +3,13 @@
 //! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
 //! the environment, only `input` reads files.
 
+mod additions;
 mod answer;
 mod args;
 mod commands;
 mod facts;
 mod input;
-mod newlines;
+
 mod render;
 mod terminal;
 

@@ -1,8 +1,8 @@
 //! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
 
 use annotate_snippets::Level;
-use bailiwick_policy::authority::{Authority, Axis, Explanation};
-use bailiwick_policy::capability::Capability;
+use bailiwick_policy::authority::{Authority, Explanation, Request};
+use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Manifest, Origin};
@@ -34,6 +34,8 @@ struct Decision {
     outvoted: Vec<Origin>,
     /// Lines of the same kind that do not cover it.
     near: Vec<Origin>,
+    /// Denied only because of what lies below the path that was asked for.
+    only_itself: bool,
 }
 
 pub(super) fn run(args: &Allows) -> Answer {
@@ -92,7 +94,23 @@ fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decisio
             lines.push(Origin { tool, capability, span: line.span });
         }
     }
-    Ok(Decision { request, explanation, origins, outvoted, near })
+    let authority = tool.map_or_else(|| case.checked.authority(), CheckedTool::authority);
+    let only_itself = !explanation.is_allowed() && allows_itself(authority, &request);
+    Ok(Decision { request, explanation, origins, outvoted, near, only_itself })
+}
+
+/// Whether the path of a request without globs is allowed by itself, whatever lies below it.
+fn allows_itself(authority: &Authority, request: &Capability) -> bool {
+    let Capability::Fs { actions, path } = request else { return false };
+    let requests = [
+        (FsActions::READ, Request::Read(path.base())),
+        (FsActions::WRITE, Request::Write(path.base())),
+        (FsActions::CREATE, Request::Create(path.base())),
+        (FsActions::DELETE, Request::Delete(path.base())),
+    ];
+    let mut asked = requests.iter().filter(|(action, _)| actions.contains(*action));
+    let literal = path.literal_prefix().len() == path.parts().len();
+    literal && asked.all(|(_, request)| authority.allows(request))
 }
 
 /// The lines of the server and of one tool, or of all.
@@ -117,53 +135,56 @@ fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
 }
 
 fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
-    let explanation = &decision.explanation;
     let subject = tool.map_or_else(|| "the server".to_owned(), |tool| format!("the tool `{tool}`"));
-    let (axis, asked) = (explanation.axis(), explanation.asked());
-    if explanation.is_allowed() {
-        let title = format!("{subject} may use `{}`", decision.request);
-        let decided_by = explanation.deciding().join(" and ");
-        let notes = match &*decision.origins {
-            [] if decided_by.is_empty() => vec!["several lines together allow it".to_owned()],
-            [] => vec![format!("no single line allows it; among those that do together: `{decided_by}`")],
-            _ => Vec::new(),
-        };
-        let level = Level::NOTE.with_name("allowed");
-        return shown(level, (axis, &title), case, &decision.origins, &notes);
+    if decision.explanation.is_allowed() {
+        allowed(case, decision, &subject)
+    } else {
+        denied(case, decision, &subject)
     }
+}
+
+fn allowed(case: &Case, decision: &Decision, subject: &str) -> String {
+    let explanation = &decision.explanation;
+    let title = format!("{subject} may use `{}`", decision.request);
+    let together = explanation.deciding().join(" and ");
+    let notes = match &*decision.origins {
+        [] if together.is_empty() => vec!["several lines together allow it".to_owned()],
+        [] => vec![format!("no single line allows it; among those that do together: `{together}`")],
+        _ => Vec::new(),
+    };
+    let level = Level::NOTE.with_name("allowed");
+    let lines = decision.origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
+    snippet::remarks(level, (explanation.axis().as_str(), &title), &case.source, lines, &notes) + "\n"
+}
+
+fn denied(case: &Case, decision: &Decision, subject: &str) -> String {
+    let explanation = &decision.explanation;
     let title = if explanation.is_undecided() {
         format!("whether {subject} may use `{}` is too hard to decide", decision.request)
     } else {
-        format!("{subject} may not {asked}")
+        format!("{subject} may not {}", explanation.asked())
     };
-    let grant = explanation.smallest_grant().unwrap_or_default();
-    let (lines, notes): (&[Origin], Vec<String>) = match (&*decision.outvoted, &*decision.near) {
-        ([], []) => (
-            &[],
-            vec![
-                "no line is about this at all".to_owned(),
-                format!("the smallest grant that would allow it is `{grant}`"),
-            ],
-        ),
-        ([], near) => (near, vec![format!("the smallest grant that would allow it is `{grant}`")]),
-        (outvoted, _) => {
-            (outvoted, vec!["the line would allow it, but the tool's own policy does not".to_owned()])
+    let mut notes = Vec::new();
+    if decision.only_itself {
+        notes
+            .push("the path itself is allowed; a request without globs asks for all below it too".to_owned());
+    }
+    let (lines, remark) = match (&*decision.outvoted, &*decision.near) {
+        ([], near) => (near, ", does not cover it"),
+        (outvoted, _) => (outvoted, ", would allow it"),
+    };
+    if lines.is_empty() {
+        notes.push("no line is about this at all".to_owned());
+    }
+    match explanation.smallest_grant() {
+        Some(grant) if decision.outvoted.is_empty() => {
+            notes.push(format!("the smallest grant that would allow it is `{grant}`"));
         }
-    };
-    shown(Level::ERROR.with_name("denied"), (axis, &title), case, lines, &notes)
-}
-
-fn shown(
-    level: Level<'static>,
-    (axis, title): (Axis, &str),
-    case: &Case,
-    origins: &[Origin],
-    notes: &[String],
-) -> String {
-    let covers =
-        if notes.iter().any(|note| note.starts_with("the smallest")) { ", does not cover it" } else { "" };
-    let lines = origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin) + covers));
-    snippet::remarks(level, (axis.as_str(), title), &case.source, lines, notes) + "\n"
+        _ => notes.push("the tool's own policy does not allow it".to_owned()),
+    }
+    let level = Level::ERROR.with_name("denied");
+    let lines = lines.iter().take(SHOWN).map(|origin| (origin.span, owner(origin) + remark));
+    snippet::remarks(level, (explanation.axis().as_str(), &title), &case.source, lines, &notes) + "\n"
 }
 
 fn owner(origin: &Origin) -> String {
@@ -191,6 +212,7 @@ fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json:
         "lines": lines(&decision.origins),
         "outvoted": lines(&decision.outvoted),
         "near": lines(&decision.near),
+        "only_itself": decision.only_itself,
         "deciding": explanation.deciding(),
         "smallest_grant": explanation.smallest_grant(),
     })

@@ -4,11 +4,11 @@ use bailiwick_policy::diff::{Diff as Comparison, Difference};
 use bailiwick_policy::finding::{Severity, Source};
 use bailiwick_policy::snapshot::Snapshot;
 
+use crate::additions;
 use crate::answer::{Answer, Exit};
 use crate::args::{Diff, DiffFormat};
 use crate::facts;
 use crate::input::{self, Useless};
-use crate::newlines;
 use crate::render::{escape, json, markdown, sarif, style};
 
 /// A file and what it declares.
@@ -70,7 +70,7 @@ fn text(base: &Side, new: &Side, diff: &Comparison, tighten_only: bool) -> Strin
     }
     text += "\n";
     for found in diff.differences() {
-        text += &entry(found, &newlines::added(&base.1, &new.1, found));
+        text += &entry(found, &additions::added(&base.1, &new.1, found));
     }
     if !diff.differences().is_empty() {
         text += "\n";

@@ -7,7 +7,7 @@ use bailiwick_policy::finding::{Code, Severity};
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::{escape, style};
-use crate::newlines;
+use crate::additions;
 
 /// A comparison.
 pub(crate) fn diff(base: &Snapshot, new: &Snapshot, diff: &Diff, fails: bool) -> String {
@@ -61,7 +61,7 @@ fn table(differences: &[&Difference], base: &Snapshot, new: &Snapshot) -> String
     for found in differences {
         let tool = found.tool().map_or_else(|| "*server*".to_owned(), code);
         let accepted = found.accepted().map(|reason| format!("<br>accepted: {}", code(reason)));
-        let lines = newlines::added(base, new, found);
+        let lines = additions::added(base, new, found);
         let lines: String = lines.iter().map(|line| format!("<br>+ {}", code(line))).collect();
         text += &format!(
             "| {} | `{}` | {tool} | {}{lines}{} |\n",

@@ -198,3 +198,14 @@ fn only_tightening_refuses_what_was_accepted() {
     assert_eq!(refused.exit, 1);
     assert!(refused.out.contains("refused: wider than before"), "{}", refused.out);
 }
+
+#[test]
+fn a_denial_says_when_only_the_path_itself_is_allowed() {
+    let text = "name = \"a\"\nversion = \"1\"\nserver_capabilities = [\"fs:read:/srv/*.txt\"]\n";
+    let ran = run_with(&["allows", "-", "fs:read:/srv/a.txt"], text);
+    assert_eq!(ran.exit, 1);
+    assert!(ran.out.contains("the path itself is allowed"), "{}", ran.out);
+    let ran = run_with(&["allows", "-", "fs:read,write:/srv/a.txt"], text);
+    assert!(!ran.out.contains("the path itself is allowed"), "{}", ran.out);
+    assert_eq!(run_with(&["allows", "-", "fs:read:/srv/[ab].txt"], text).exit, 0);
+}
