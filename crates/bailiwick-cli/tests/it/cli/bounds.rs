@@ -77,3 +77,15 @@ fn a_byte_order_mark_does_no_harm() {
     assert_eq!(codes("\u{feff}name = \"a\"\nversion = \"1\"\n"), (0, vec![]));
     assert_eq!(codes("\u{feff}{\"name\":\"a\",\"version\":\"1\"}"), (0, vec![]));
 }
+
+#[test]
+fn many_server_lines_for_many_tools_are_refused() {
+    let lines: Vec<String> = (0..20_000).map(|number| format!("\"fs:read:/data/{number}\"")).collect();
+    let tools: Vec<String> = (0..2_000).map(|number| format!("{{\"name\":\"t{number}\"}}")).collect();
+    let text = format!(
+        "{{\"name\":\"big\",\"version\":\"1\",\"serverCapabilities\":[{}],\"tools\":[{}]}}",
+        lines.join(","),
+        tools.join(",")
+    );
+    assert_eq!(codes(text), (1, vec!["manifest-too-many".to_owned()]));
+}
