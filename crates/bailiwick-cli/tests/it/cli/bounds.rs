@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::run_with;
+use super::{run, run_with};
 
 fn codes(text: impl Into<Vec<u8>>) -> (i32, Vec<String>) {
     let ran = run_with(&["check", "--format", "json", "-"], text);
@@ -88,4 +88,22 @@ fn many_server_lines_for_many_tools_are_refused() {
         tools.join(",")
     );
     assert_eq!(codes(text), (1, vec!["manifest-too-many".to_owned()]));
+}
+
+#[test]
+fn thousands_of_tools_that_all_change_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let side = |letter: char| {
+        let tool = |number| {
+            format!("{{\"name\":\"{letter}{number}\",\"capabilities\":[\"fs:read:/{letter}/{number}\"]}}")
+        };
+        let tools: Vec<String> = (0..8_000).map(tool).collect();
+        let path = dir.path().join(letter.to_string());
+        let text = format!("{{\"name\":\"big\",\"version\":\"1\",\"tools\":[{}]}}", tools.join(","));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let ran = run(&["diff", &side('a'), &side('b')]);
+    assert_eq!(ran.exit, 1, "{}", ran.err);
+    assert!(ran.out.ends_with("8000 differences need review (0 high, 8000 medium)\n"));
 }
