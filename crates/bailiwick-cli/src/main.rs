@@ -1,2 +1,30 @@
-//! The `bailiwick` command.
-fn main() {}
+//! The `bailiwick` command: reads its arguments, runs one command and shows the answer.
+//!
+//! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
+//! the environment, only `input` reads files.
+
+mod additions;
+mod answer;
+mod args;
+mod commands;
+mod facts;
+mod input;
+
+mod render;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let line = match args::Line::try_parse() {
+        Ok(line) => line,
+        Err(refusal) => return terminal::show_usage(&refusal),
+    };
+    let colour = line.colour;
+    match commands::run(line.command) {
+        Ok(answer) => terminal::show(&answer, colour),
+        Err(fault) => terminal::show_fault(&fault, colour),
+    }
+}

@@ -27,6 +27,9 @@ pub const MAX_TOOLS: usize = 10_000;
 /// The most capabilities one manifest may declare.
 pub const MAX_CAPABILITIES: usize = 200_000;
 
+/// The most lines that may count for all tools together; those of the server count for each of its tools.
+pub const MAX_LINES_OF_TOOLS: usize = 2_000_000;
+
 /// A manifest as written, every line of it understood.
 #[derive(Debug, Clone)]
 pub struct Manifest {

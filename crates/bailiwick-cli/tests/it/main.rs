@@ -11,5 +11,6 @@
     reason = "tests fail by panicking and say on stderr what they skip"
 )]
 
+mod cli;
 mod house;
 mod skip;

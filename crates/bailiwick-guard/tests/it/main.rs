@@ -1,7 +1,8 @@
-//! The journal as its users see it: what is written stays, what is changed shows, what fails refuses.
+//! The guard as its users see it: nothing runs without leave, and what is recorded stays.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::string_slice,
     clippy::indexing_slicing,
     clippy::print_stderr,

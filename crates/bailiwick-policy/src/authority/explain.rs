@@ -98,14 +98,37 @@ impl Authority {
             return Err(Finding::new(Code::AssertId, format!("`{capability}` is a promise, not a request"))
                 .help("ask about an `fs`, `net`, `exec`, `env`, `ipc` or `clock` capability"));
         };
-        let (allowed, undecided, asked_text) = match asked.within(self) {
-            Containment::Contained => (true, false, capability.to_string()),
-            Containment::Exceeds(excess) => (false, false, excess.to_string()),
-            Containment::Undecided => (false, true, format!("{capability} (too hard to decide)")),
+        let (axis, allowed, undecided, asked_text) = match asked.within(self) {
+            Containment::Contained => (axis, true, false, capability.to_string()),
+            Containment::Exceeds(excess) => (excess.axis(), false, false, excess.to_string()),
+            Containment::Undecided => (axis, false, true, format!("{capability} (too hard to decide)")),
         };
         let deciding = example.filter(|_| allowed).map(|request| self.deciding(&request)).unwrap_or_default();
-        let smallest = (!allowed).then(|| capability.to_string());
+        let smallest = (!allowed).then(|| self.lacking(capability).to_string());
         Ok(Explanation { axis, allowed, asked: asked_text, deciding, smallest, undecided })
+    }
+
+    /// The capability with only those of its actions that are not allowed yet.
+    fn lacking(&self, capability: &Capability) -> Capability {
+        let lacks = |part: &Capability| {
+            !Self::of(std::slice::from_ref(part)).is_ok_and(|asked| asked.within(self).holds())
+        };
+        let parts: Vec<Capability> = match capability {
+            Capability::Fs { actions, path } => {
+                let held = FsActions::NAMES.iter().filter(|(_, action)| actions.contains(*action));
+                held.map(|(_, actions)| Capability::Fs { actions: *actions, path: path.clone() }).collect()
+            }
+            Capability::Env { actions, name } => {
+                let held = EnvActions::NAMES.iter().filter(|(_, action)| actions.contains(*action));
+                held.map(|(_, actions)| Capability::Env { actions: *actions, name: name.clone() }).collect()
+            }
+            Capability::Net(_)
+            | Capability::Exec { .. }
+            | Capability::Ipc(_)
+            | Capability::Clock(_)
+            | Capability::Assert { .. } => Vec::new(),
+        };
+        parts.into_iter().filter(lacks).reduce(joined).unwrap_or_else(|| capability.clone())
     }
 
     /// The capabilities that let an allowed request through.
@@ -139,6 +162,19 @@ impl Authority {
             Request::Ipc(endpoint) => vec![Capability::Ipc(endpoint.clone()).to_string()],
             Request::Clock(actions) => vec![Capability::Clock(*actions).to_string()],
         }
+    }
+}
+
+/// Two capabilities that differ in their actions only, as one.
+fn joined(one: Capability, other: Capability) -> Capability {
+    match (one, other) {
+        (Capability::Fs { actions, path }, Capability::Fs { actions: more, .. }) => {
+            Capability::Fs { actions: actions.union(more), path }
+        }
+        (Capability::Env { actions, name }, Capability::Env { actions: more, .. }) => {
+            Capability::Env { actions: actions.union(more), name }
+        }
+        (one, _) => one,
     }
 }
 
@@ -216,4 +252,25 @@ fn axis_and_example(capability: &Capability) -> Option<(Axis, Option<Request>)> 
         Capability::Clock(actions) => (Axis::Clock, Some(Request::Clock(*actions))),
         Capability::Assert { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::CapabilitySet;
+
+    #[test]
+    fn the_axis_and_the_smallest_grant_are_those_of_what_is_missing() {
+        let set = CapabilitySet::new(["fs:write:/a", "env:read:TOKEN"]).unwrap();
+        for (asked, axis, smallest) in [
+            ("fs:read,write:/a", Axis::FsRead, "fs:read:/a"),
+            ("fs:read,create:/a/b", Axis::FsRead, "fs:read:/a/b"),
+            ("fs:read,write:/b", Axis::FsRead, "fs:read,write:/b"),
+            ("env:read,inject:TOKEN", Axis::Env, "env:inject:TOKEN"),
+        ] {
+            let explanation = set.explain(asked).unwrap();
+            assert_eq!(explanation.axis(), axis, "{asked}");
+            assert_eq!(explanation.smallest_grant(), Some(smallest), "{asked}");
+        }
+    }
 }

@@ -153,4 +153,27 @@ pub(super) fn apply(differences: &mut Vec<Difference>, accepted: &[Accepted], to
         });
     }
     differences.extend(reports);
+    super::compare::sort(differences);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::Diff;
+    use crate::snapshot::Snapshot;
+
+    #[test]
+    fn an_expired_risk_stands_where_its_severity_puts_it() {
+        let side = |version| {
+            let text = format!("name = \"a\"\nversion = \"{version}\"\n[limits]\npids = {version}\n");
+            Snapshot::parse(&text).unwrap()
+        };
+        let (base, new) = (side(1), side(2));
+        let text = "[[accept]]\ncode = \"limits.relaxed\"\nreason = \"x\"\nexpires = \"2020-01-01\"\n";
+        let today = Date::parse("2026-01-01").unwrap();
+        let diff =
+            Diff::between(&base, &new).unwrap().accepting(&Accepted::parse(text).unwrap(), today, &new);
+        let codes: Vec<_> = diff.differences().iter().map(Difference::code).collect();
+        assert_eq!(codes, [Code::AcceptExpired, Code::LimitsRelaxed, Code::ManifestVersionChanged]);
+    }
 }

@@ -5,9 +5,15 @@ use std::collections::BTreeMap;
 use super::Difference;
 use crate::authority::{Authority, Axis};
 use crate::capability::Capability;
-use crate::finding::{Code, Findings, Severity};
+use crate::finding::{Code, Finding, Findings, Severity};
 use crate::lattice::Containment;
 use crate::manifest::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool};
+
+/// The most pairs of tools that are looked at for renames; past that a renamed tool is one gone and one new.
+const MAX_RENAME_PAIRS: usize = 100_000;
+
+/// A tool that is gone, and what it was allowed.
+type Gone<'a> = (&'a Tool, Authority);
 
 /// Everything that differs, the gravest first, then by tool.
 pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>, Findings> {
@@ -21,16 +27,25 @@ pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>
             compare_tool(base, before, new, tool, &mut found)?;
         }
     }
-    let mut gone: Vec<&Tool> =
-        old.values().filter(|tool| !fresh.contains_key(tool.name())).copied().collect();
+    let gone = old.values().filter(|tool| !fresh.contains_key(tool.name()));
+    let mut gone: Vec<Gone<'_>> =
+        gone.map(|tool| Ok((*tool, base.reviewed_tool(tool)?))).collect::<Result<_, Finding>>()?;
+    let mut pairs = MAX_RENAME_PAIRS;
     for tool in fresh.values().filter(|tool| !old.contains_key(tool.name())) {
-        compare_added(base, &mut gone, new, tool, &mut found)?;
+        let looked_at = gone.len().min(pairs);
+        pairs -= looked_at;
+        compare_added(&mut gone, looked_at, new, tool, &mut found)?;
     }
-    for tool in gone {
+    for (tool, _) in gone {
         found.push(narrowed(Code::ToolRemoved, tool, "the tool is gone"));
     }
-    found.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.tool, a.code).cmp(&(&b.tool, b.code))));
+    sort(&mut found);
     Ok(found)
+}
+
+/// The gravest first, then by tool and code.
+pub(super) fn sort(found: &mut [Difference]) {
+    found.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.tool, a.code).cmp(&(&b.tool, b.code))));
 }
 
 fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
@@ -158,19 +173,19 @@ fn compare_tool(
 }
 
 fn compare_added(
-    base: &Manifest,
-    gone: &mut Vec<&Tool>,
+    gone: &mut Vec<Gone<'_>>,
+    looked_at: usize,
     new: &Manifest,
     tool: &Tool,
     found: &mut Vec<Difference>,
 ) -> Result<(), Findings> {
     let fresh = new.reviewed_tool(tool)?;
-    for (index, candidate) in gone.iter().enumerate() {
+    for (index, (candidate, allowed)) in gone.iter().enumerate().take(looked_at) {
         let same_rules = candidate.constraints() == tool.constraints()
             && candidate.policy() == tool.policy()
             && candidate.arguments() == tool.arguments()
             && candidate.risk() == tool.risk();
-        if same_rules && base.reviewed_tool(candidate)? == fresh {
+        if same_rules && *allowed == fresh {
             let message = format!("it was called `{}`", candidate.name());
             found.push(narrowed(Code::ToolRenamed, tool, &message));
             gone.remove(index);

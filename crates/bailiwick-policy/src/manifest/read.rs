@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::limits::{exact, read_limits};
 use super::policy::{read_policy, read_risk};
 use super::{
-    ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_TOOLS, Manifest, Pins, Tool,
+    ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
+    Pins, Tool,
 };
 use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, nearest, parse};
 use crate::document::{Fields, Node, Value};
@@ -277,9 +278,12 @@ fn read_hash(node: &Node<'_>) -> Result<String, Finding> {
 
 fn check_size(server: &[Declared<Capability>], tools: &[Tool], node: &Node<'_>, found: &mut Collector) {
     let lines: usize = tools.iter().map(|tool| tool.capabilities.as_ref().map_or(0, Vec::len)).sum();
-    for (count, limit, what) in
-        [(tools.len(), MAX_TOOLS, "tools"), (server.len() + lines, MAX_CAPABILITIES, "capabilities")]
-    {
+    let of_tools = server.len().saturating_mul(tools.len()).saturating_add(lines);
+    for (count, limit, what) in [
+        (tools.len(), MAX_TOOLS, "tools"),
+        (server.len() + lines, MAX_CAPABILITIES, "capabilities"),
+        (of_tools, MAX_LINES_OF_TOOLS, "lines for all tools together, those of the server counted for each"),
+    ] {
         if count > limit {
             let message = format!("more than {limit} {what}");
             found.push(

@@ -1,0 +1,61 @@
+//! The lines of a manifest that its base does not have: what a reviewer looks for after a widening was found.
+//!
+//! Containment decides whether something widened; this only points at text and decides nothing.
+
+use std::collections::BTreeSet;
+
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::diff::Difference;
+use bailiwick_policy::finding::Code;
+use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::snapshot::Snapshot;
+
+/// The most lines that are shown for one difference.
+const SHOWN: usize = 8;
+
+/// New lines of the tool, or of the server, that the difference is about.
+pub(crate) fn added(base: &Snapshot, new: &Snapshot, difference: &Difference) -> Vec<String> {
+    if !difference.widens() || difference.example().is_none() && !is_new_tool(difference) {
+        return Vec::new();
+    }
+    let old = lines(base.manifest(), difference.tool());
+    let fresh = lines(new.manifest(), difference.tool());
+    let mut added: Vec<String> =
+        fresh.difference(&old).filter(|line| speaks_of(line, difference.code())).cloned().collect();
+    if added.len() > SHOWN {
+        let more = added.len() - SHOWN;
+        added.truncate(SHOWN);
+        added.push(format!("and {more} more"));
+    }
+    added
+}
+
+fn is_new_tool(difference: &Difference) -> bool {
+    matches!(difference.code(), Code::ToolAdded | Code::ToolAddedHighRisk)
+}
+
+fn lines(manifest: &Manifest, tool: Option<&str>) -> BTreeSet<String> {
+    let lines = match tool {
+        None => manifest.server_capabilities(),
+        Some(name) => {
+            let tool = manifest.tools().iter().find(|tool| tool.name() == name);
+            tool.and_then(|tool| tool.capabilities()).unwrap_or_default()
+        }
+    };
+    let grants = lines.iter().filter(|line| !matches!(line.value, Capability::Assert { .. }));
+    grants.map(|line| line.value.to_string()).collect()
+}
+
+/// Whether a line is of the kind that a code is about; codes about the whole are about every kind.
+fn speaks_of(line: &str, code: Code) -> bool {
+    let kinds = [
+        (Code::ToolFilesystemReadWidened, "fs:"),
+        (Code::ToolFilesystemWriteWidened, "fs:"),
+        (Code::ToolExecWidened, "exec:"),
+        (Code::ToolNetworkWidened, "net:"),
+        (Code::ToolEnvironmentWidened, "env:"),
+        (Code::ToolIpcWidened, "ipc:"),
+        (Code::ToolClockWidened, "clock:"),
+    ];
+    kinds.iter().find(|(known, _)| *known == code).is_none_or(|(_, kind)| line.starts_with(kind))
+}

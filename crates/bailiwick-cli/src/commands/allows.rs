@@ -1,0 +1,219 @@
+//! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
+
+use annotate_snippets::Level;
+use bailiwick_policy::authority::{Authority, Explanation, Request};
+use bailiwick_policy::capability::{Capability, FsActions};
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::finding::{Finding, Findings, Source};
+use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Manifest, Origin};
+use serde_json::json;
+
+use crate::answer::{Answer, Exit};
+use crate::args::{Allows, AnswerFormat};
+use crate::facts;
+use crate::input::{self, Useless};
+use crate::render::{escape, json, snippet, style};
+
+/// The most lines that are shown for one answer.
+const SHOWN: usize = 3;
+
+/// A checked manifest, and what it was checked against.
+struct Case {
+    source: Source,
+    checked: Checked,
+    facts: HostFacts,
+}
+
+/// The answer and the lines that bear on it.
+struct Decision {
+    request: Capability,
+    explanation: Explanation,
+    /// Lines that allow it.
+    origins: Vec<Origin>,
+    /// Lines that would allow it, but for the tool's policy.
+    outvoted: Vec<Origin>,
+    /// Lines of the same kind that do not cover it.
+    near: Vec<Origin>,
+    /// Denied only because of what lies below the path that was asked for.
+    only_itself: bool,
+}
+
+pub(super) fn run(args: &Allows) -> Answer {
+    let case = match open(args) {
+        Ok(case) => case,
+        Err(useless) => return useless.refusal(),
+    };
+    let tool = args.tool.as_deref().map(|name| case.checked.tool(name).ok_or(name)).transpose();
+    let tool = match tool {
+        Ok(tool) => tool,
+        Err(name) => return no_such_tool(&case, name),
+    };
+    match decide(&case, &args.capability, tool) {
+        Ok(decision) => answer(args, &case, &decision),
+        Err(finding) => {
+            let source = Source::new("CAPABILITY", &*args.capability);
+            Answer::refusal(Exit::Usage, snippet::finding(&source, &finding) + "\n")
+        }
+    }
+}
+
+fn open(args: &Allows) -> Result<Case, Useless> {
+    let (source, manifest) = input::manifest(&args.manifest)?;
+    let checked = facts::for_manifest(&manifest, &args.settings)
+        .and_then(|facts| manifest.check(&facts).map(|checked| (checked, facts)).map_err(Findings::into_vec));
+    match checked {
+        Ok((checked, facts)) => Ok(Case { source, checked, facts }),
+        Err(findings) => Err(Useless::Wrong(source, findings)),
+    }
+}
+
+fn no_such_tool(case: &Case, name: &str) -> Answer {
+    let names: Vec<String> =
+        case.checked.tools().iter().take(20).map(|tool| escape::line(tool.name())).collect();
+    let known =
+        if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+    let (file, name) = (escape::line(case.source.name()), escape::line(name));
+    let text = format!("{}: {file} has no tool `{name}`\n  {known}\n", style::error("error"));
+    Answer::refusal(Exit::Usage, text)
+}
+
+fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
+    let request: Capability = text.parse()?;
+    let (explanation, origins) = case.checked.explain(&request, tool, &case.facts)?;
+    let (mut outvoted, mut near) = (Vec::new(), Vec::new());
+    if !explanation.is_allowed() {
+        let asked = Authority::of(std::slice::from_ref(&request))?;
+        for (owner, line) in lines_of(case.checked.manifest(), tool.map(CheckedTool::name)) {
+            if std::mem::discriminant(&line.value) != std::mem::discriminant(&request) {
+                continue;
+            }
+            let resolved = line.value.resolve(|name| case.facts.variable(name).cloned())?;
+            let covers = asked.within(&Authority::of(&[resolved])?).holds();
+            let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
+            let lines = if covers { &mut outvoted } else { &mut near };
+            lines.push(Origin { tool, capability, span: line.span });
+        }
+    }
+    let authority = tool.map_or_else(|| case.checked.authority(), CheckedTool::authority);
+    let only_itself = !explanation.is_allowed() && allows_itself(authority, &request);
+    Ok(Decision { request, explanation, origins, outvoted, near, only_itself })
+}
+
+/// Whether the path of a request without globs is allowed by itself, whatever lies below it.
+fn allows_itself(authority: &Authority, request: &Capability) -> bool {
+    let Capability::Fs { actions, path } = request else { return false };
+    let requests = [
+        (FsActions::READ, Request::Read(path.base())),
+        (FsActions::WRITE, Request::Write(path.base())),
+        (FsActions::CREATE, Request::Create(path.base())),
+        (FsActions::DELETE, Request::Delete(path.base())),
+    ];
+    let mut asked = requests.iter().filter(|(action, _)| actions.contains(*action));
+    let literal = path.literal_prefix().len() == path.parts().len();
+    literal && asked.all(|(_, request)| authority.allows(request))
+}
+
+/// The lines of the server and of one tool, or of all.
+fn lines_of<'a>(
+    manifest: &'a Manifest,
+    tool: Option<&'a str>,
+) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {
+    let tools = manifest.tools().iter().filter(move |own| tool.is_none_or(|name| own.name() == name));
+    let of_tools = tools.flat_map(|own| {
+        own.capabilities().unwrap_or_default().iter().map(move |line| (Some(own.name()), line))
+    });
+    manifest.server_capabilities().iter().map(|line| (None, line)).chain(of_tools)
+}
+
+fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
+    let exit = if decision.explanation.is_allowed() { Exit::Fine } else { Exit::Found };
+    let text = match args.format {
+        AnswerFormat::Text => text(case, decision, args.tool.as_deref()),
+        AnswerFormat::Json => json::document(&document(case, decision, args.tool.as_deref())),
+    };
+    Answer::result(exit, text)
+}
+
+fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
+    let subject = tool.map_or_else(|| "the server".to_owned(), |tool| format!("the tool `{tool}`"));
+    if decision.explanation.is_allowed() {
+        allowed(case, decision, &subject)
+    } else {
+        denied(case, decision, &subject)
+    }
+}
+
+fn allowed(case: &Case, decision: &Decision, subject: &str) -> String {
+    let explanation = &decision.explanation;
+    let title = format!("{subject} may use `{}`", decision.request);
+    let together = explanation.deciding().join(" and ");
+    let notes = match &*decision.origins {
+        [] if together.is_empty() => vec!["several lines together allow it".to_owned()],
+        [] => vec![format!("no single line allows it; among those that do together: `{together}`")],
+        _ => Vec::new(),
+    };
+    let level = Level::NOTE.with_name("allowed");
+    let lines = decision.origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
+    snippet::remarks(level, (explanation.axis().as_str(), &title), &case.source, lines, &notes) + "\n"
+}
+
+fn denied(case: &Case, decision: &Decision, subject: &str) -> String {
+    let explanation = &decision.explanation;
+    let title = if explanation.is_undecided() {
+        format!("whether {subject} may use `{}` is too hard to decide", decision.request)
+    } else {
+        format!("{subject} may not {}", explanation.asked())
+    };
+    let mut notes = Vec::new();
+    if decision.only_itself {
+        notes
+            .push("the path itself is allowed; a request without globs asks for all below it too".to_owned());
+    }
+    let (lines, remark) = match (&*decision.outvoted, &*decision.near) {
+        ([], near) => (near, ", does not cover it"),
+        (outvoted, _) => (outvoted, ", would allow it"),
+    };
+    if lines.is_empty() {
+        notes.push("no line is about this at all".to_owned());
+    }
+    match explanation.smallest_grant() {
+        Some(grant) if decision.outvoted.is_empty() => {
+            notes.push(format!("the smallest grant that would allow it is `{grant}`"));
+        }
+        _ => notes.push("the tool's own policy does not allow it".to_owned()),
+    }
+    let level = Level::ERROR.with_name("denied");
+    let lines = lines.iter().take(SHOWN).map(|origin| (origin.span, owner(origin) + remark));
+    snippet::remarks(level, (explanation.axis().as_str(), &title), &case.source, lines, &notes) + "\n"
+}
+
+fn owner(origin: &Origin) -> String {
+    origin.tool.as_ref().map_or_else(|| "the server's".to_owned(), |tool| format!("of the tool `{tool}`"))
+}
+
+fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json::Value {
+    let explanation = &decision.explanation;
+    let lines = |origins: &[Origin]| -> Vec<serde_json::Value> {
+        let line = |origin: &Origin| {
+            let place = json::place(case.source.place(origin.span.start));
+            json!({ "tool": origin.tool, "capability": origin.capability, "place": place })
+        };
+        origins.iter().map(line).collect()
+    };
+    json!({
+        "format": "bailiwick.allows/1",
+        "file": case.source.name(),
+        "tool": tool,
+        "request": decision.request.to_string(),
+        "allowed": explanation.is_allowed(),
+        "undecided": explanation.is_undecided(),
+        "axis": explanation.axis().as_str(),
+        "asked": explanation.asked(),
+        "lines": lines(&decision.origins),
+        "outvoted": lines(&decision.outvoted),
+        "near": lines(&decision.near),
+        "only_itself": decision.only_itself,
+        "deciding": explanation.deciding(),
+        "smallest_grant": explanation.smallest_grant(),
+    })
+}

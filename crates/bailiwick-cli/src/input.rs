@@ -1,0 +1,127 @@
+//! Reading the files that a command was given, each at most up to a limit.
+//!
+//! Fails closed when a file is unreadable, larger than the limit or not UTF-8: there is no partial text.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use bailiwick_policy::diff::Accepted;
+use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
+use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::snapshot::Snapshot;
+
+use crate::answer::{Answer, Exit};
+use crate::render::{escape, snippet, style};
+
+/// The largest file that is read, in bytes.
+const LIMIT: u64 = 16 * 1024 * 1024;
+
+/// Why a file is of no use.
+#[derive(Debug)]
+pub(crate) enum Useless {
+    /// The system would not give it to us.
+    Unreadable(String),
+    /// Its text is wrong.
+    Wrong(Source, Vec<Finding>),
+}
+
+impl Useless {
+    pub(crate) fn wrong(source: Source, findings: Findings) -> Self {
+        Self::Wrong(source, findings.into_vec())
+    }
+
+    /// As an answer of a command that needed the file.
+    pub(crate) fn refusal(&self) -> Answer {
+        let text = match self {
+            Self::Unreadable(why) => unreadable(why),
+            Self::Wrong(source, findings) => {
+                let count = style::count(findings.len(), "finding", "findings");
+                let name = escape::line(source.name());
+                let hint = format!("{}: {name} cannot be used: {count}\n", style::error("error"));
+                snippet::findings(source, findings) + &hint
+            }
+        };
+        Answer::refusal(Exit::Invalid, text)
+    }
+}
+
+/// One line about a file that could not be read.
+pub(crate) fn unreadable(why: &str) -> String {
+    format!("{}: {}\n", style::error("error"), escape::line(why))
+}
+
+/// Reads one text; `-` is stdin.
+pub(crate) fn read(path: &Path) -> Result<Source, Useless> {
+    let (name, bytes) = if path == Path::new("-") {
+        ("<stdin>".to_owned(), bounded(std::io::stdin().lock()))
+    } else {
+        (path.to_string_lossy().into_owned(), File::open(path).and_then(bounded))
+    };
+    let bytes = bytes.map_err(|fault| Useless::Unreadable(format!("cannot read `{name}`: {fault}")))?;
+    decode(name, bytes)
+}
+
+fn bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn decode(name: String, bytes: Vec<u8>) -> Result<Source, Useless> {
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LIMIT {
+        let finding = Finding::new(Code::SourceTooLarge, format!("the file is larger than {LIMIT} bytes"))
+            .help("split it, or write patterns instead of single paths");
+        return Err(Useless::Wrong(Source::new(name, ""), vec![finding]));
+    }
+    let decoded = String::from_utf8(bytes);
+    // Some editors put a byte order mark in front; it is no part of the text.
+    let clean = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    decoded.map(|text| Source::new(&*name, clean(text))).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+        let finding = Finding::new(Code::SourceEncoding, format!("the byte 0x{byte:02x} is not UTF-8"))
+            .at(Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8()))
+            .help("save the file as UTF-8");
+        Useless::Wrong(Source::new(name, String::from_utf8_lossy(error.as_bytes())), vec![finding])
+    })
+}
+
+/// Reads a manifest; a snapshot counts as the manifest it was taken of.
+pub(crate) fn manifest(path: &Path) -> Result<(Source, Manifest), Useless> {
+    let source = read(path)?;
+    let read = if is_snapshot(source.text()) {
+        Snapshot::parse(source.text()).map(|snapshot| snapshot.manifest().clone())
+    } else {
+        Manifest::parse(source.text())
+    };
+    match read {
+        Ok(manifest) => Ok((source, manifest)),
+        Err(findings) => Err(Useless::wrong(source, findings)),
+    }
+}
+
+/// Reads a snapshot, or takes that of a manifest.
+pub(crate) fn snapshot(path: &Path) -> Result<(Source, Snapshot), Useless> {
+    let source = read(path)?;
+    match Snapshot::parse(source.text()) {
+        Ok(snapshot) => Ok((source, snapshot)),
+        Err(findings) => Err(Useless::wrong(source, findings)),
+    }
+}
+
+/// Reads a file of accepted risks.
+pub(crate) fn accepted(path: &Path) -> Result<Vec<Accepted>, Useless> {
+    let source = read(path)?;
+    Accepted::parse(source.text()).map_err(|findings| Useless::wrong(source, findings))
+}
+
+/// Whether a text is a stored snapshot rather than a manifest. Says nothing about whether it is a good one.
+pub(crate) fn is_snapshot(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Marked {
+        #[serde(rename = "format")]
+        _format: serde::de::IgnoredAny,
+    }
+    text.trim_start().starts_with('{') && serde_json::from_str::<Marked>(text).is_ok()
+}

@@ -1,0 +1,78 @@
+//! Findings, differences and answers for programs.
+//!
+//! Each document names its own format and version; fields are added, never changed.
+
+use bailiwick_policy::diff::{Diff, Difference, Verdict};
+use bailiwick_policy::finding::{Finding, Place, Source};
+use bailiwick_policy::snapshot::Snapshot;
+use serde_json::{Value, json};
+
+use super::escape;
+
+/// A document, indented, with a newline at its end.
+pub(crate) fn document(value: &Value) -> String {
+    escape::json(&format!("{value:#}")) + "\n"
+}
+
+/// One finding.
+pub(crate) fn finding(source: &Source, finding: &Finding) -> Value {
+    json!({
+        "code": finding.code().as_str(),
+        "alias": finding.code().alias(),
+        "severity": finding.severity().as_str(),
+        "message": finding.message(),
+        "help": finding.help_text(),
+        "start": finding.span().map(|span| place(source.place(span.start))),
+        "end": finding.span().map(|span| place(source.place(span.end))),
+    })
+}
+
+/// A line and a column, both from 1.
+pub(crate) fn place(place: Place) -> Value {
+    json!({ "line": place.line, "column": place.column })
+}
+
+/// A whole comparison; `fails` is what the exit code says.
+pub(crate) fn diff(base: (&Source, &Snapshot), new: (&Source, &Snapshot), diff: &Diff, fails: bool) -> Value {
+    json!({
+        "format": "bailiwick.diff/1",
+        "base": side(base),
+        "new": side(new),
+        "fails": fails,
+        "needs_review": diff.needs_review(),
+        "widens": diff.widens(),
+        "verdicts": diff.verdicts().iter().map(verdict).collect::<Vec<_>>(),
+        "differences": diff.differences().iter().map(difference).collect::<Vec<_>>(),
+    })
+}
+
+fn side((source, snapshot): (&Source, &Snapshot)) -> Value {
+    let manifest = snapshot.manifest();
+    json!({
+        "file": source.name(),
+        "name": manifest.name(),
+        "version": manifest.version(),
+        "hash": snapshot.hash(),
+    })
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    json!({
+        "id": verdict.question.as_str(),
+        "question": verdict.question.text(),
+        "answer": verdict.evidence.is_some(),
+        "evidence": verdict.evidence,
+    })
+}
+
+fn difference(difference: &Difference) -> Value {
+    json!({
+        "code": difference.code().as_str(),
+        "severity": difference.severity().as_str(),
+        "tool": difference.tool(),
+        "message": difference.message(),
+        "example": difference.example(),
+        "widens": difference.widens(),
+        "accepted": difference.accepted(),
+    })
+}

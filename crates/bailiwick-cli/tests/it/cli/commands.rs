@@ -1,0 +1,211 @@
+//! What golden files cannot show: files that are written, stdin, colours, pipes.
+
+use std::process::Stdio;
+
+use super::{command, run, run_json, run_with};
+
+const GITHUB: &str = "examples/github.toml";
+
+#[test]
+fn a_manifest_may_come_from_stdin() {
+    let text = std::fs::read(super::root().join(GITHUB)).unwrap();
+    let ran = run_with(&["check", "-"], text.clone());
+    assert_eq!((ran.exit, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with("ok: <stdin>\n"), "{}", ran.out);
+    assert_eq!(run_with(&["diff", GITHUB, "-"], text).exit, 0);
+    assert_eq!(run(&["diff", "-", "-"]).exit, 2);
+}
+
+#[test]
+fn a_snapshot_is_verified_and_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("reviewed.json");
+    let stored = path.to_str().unwrap();
+    assert_eq!(run(&["snapshot", GITHUB, "--out", stored]).exit, 0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), run(&["snapshot", GITHUB]).out);
+
+    let checked = run_json(&["check", "--format", "json", stored]);
+    assert_eq!(checked["files"][0]["kind"], "snapshot");
+    assert_eq!(run(&["snapshot", GITHUB, "--check", stored]).exit, 0);
+    assert_eq!(run(&["snapshot", stored, "--check", stored]).exit, 0);
+    assert_eq!(run(&["diff", stored, GITHUB]).exit, 0);
+    let allowed = run(&["allows", stored, "net:connect:api.github.com:443"]);
+    assert_eq!(allowed.exit, 0, "{}", allowed.err);
+
+    let differs = run(&["snapshot", "examples/github-wider.toml", "--check", stored]);
+    assert_eq!(differs.exit, 1);
+    assert!(differs.out.contains("tool.added.high-risk"), "{}", differs.out);
+
+    let edited = std::fs::read_to_string(&path).unwrap().replace("api.github.com", "api.github.dev");
+    std::fs::write(&path, edited).unwrap();
+    assert_eq!(run(&["check", stored]).exit, 1);
+    let refused = run(&["diff", stored, GITHUB]);
+    assert_eq!(refused.exit, 3);
+    assert!(refused.err.contains("snapshot-hash"), "{}", refused.err);
+    assert_eq!(run(&["snapshot", GITHUB, "--check", GITHUB]).exit, 3, "a manifest is no snapshot");
+}
+
+#[test]
+fn a_faulty_place_to_write_is_a_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = dir.path().join("no/such/folder.json");
+    for args in [["snapshot", GITHUB, "--out"], ["init", "--template", "git"]] {
+        let ran = run(&[&args[..], &[nowhere.to_str().unwrap()]].concat());
+        assert_eq!(ran.exit, 5);
+        assert!(ran.err.starts_with("fault: cannot write"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn init_never_overwrites_unless_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("server.toml");
+    let file = path.to_str().unwrap();
+    assert_eq!(run(&["init", "--name", "mine", file]).exit, 0);
+    let first = std::fs::read_to_string(&path).unwrap();
+    assert!(first.contains("name = \"mine\"\n"), "{first}");
+    let refused = run(&["init", file]);
+    assert_eq!(refused.exit, 3);
+    assert!(refused.err.contains("--force"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), first);
+    assert_eq!(run(&["init", "--force", file]).exit, 0);
+    assert_ne!(std::fs::read_to_string(&path).unwrap(), first);
+    assert_eq!(run(&["check", "-q", file]).exit, 0);
+}
+
+#[test]
+fn init_writes_into_the_current_folder_by_default() {
+    let dir = tempfile::tempdir().unwrap();
+    let status = command(&["init"]).current_dir(dir.path()).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    assert!(dir.path().join("bailiwick.toml").is_file());
+}
+
+#[test]
+fn the_workspace_is_the_current_folder_unless_something_says_otherwise() {
+    let touched = |command: &mut std::process::Command| {
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = super::root().join("examples/filesystem.toml");
+    let args = ["check", file.to_str().unwrap()];
+    let here = dir.path().canonicalize().unwrap();
+    let out = touched(command(&args).env_remove("WORKSPACE").current_dir(dir.path()));
+    assert!(out.contains(&format!("fs:read,write:{}/**", here.display())), "{out}");
+    let out = touched(&mut command(&args));
+    assert!(out.contains("fs:read,write:/workspace/**"), "{out}");
+    let out = touched(&mut command(&[&args[..], &["--set", "WORKSPACE=/elsewhere"]].concat()));
+    assert!(out.contains("fs:read,write:/elsewhere/**"), "{out}");
+}
+
+#[test]
+fn a_bad_value_in_the_environment_is_a_finding_at_the_line_that_uses_it() {
+    let output = command(&["check", "examples/filesystem.toml"]).env("WORKSPACE", "../up").output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        out.contains("error[path-variable-value]") && out.contains("examples/filesystem.toml:10:17"),
+        "{out}"
+    );
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let broken = "crates/bailiwick-cli/tests/fixtures/broken.toml";
+    assert!(!run(&["check", broken]).out.contains('\u{1b}'));
+    assert!(run(&["check", "--color", "always", broken]).out.contains('\u{1b}'));
+    assert!(!run(&["--color=never", "check", broken]).out.contains('\u{1b}'));
+    for format in ["json", "sarif"] {
+        assert!(!run(&["check", "--color", "always", "--format", format, broken]).out.contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for (args, exit) in
+        [(&["schema"][..], 0), (&["check", "crates/bailiwick-cli/tests/fixtures/broken.toml"][..], 1)]
+    {
+        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    for args in [
+        &[][..],
+        &["chek", GITHUB],
+        &["check"],
+        &["check", "--frmat", "json", GITHUB],
+        &["diff", GITHUB],
+        &["diff", "--format", "yaml", GITHUB, GITHUB],
+        &["snapshot", GITHUB, "--out", "a", "--check", "b"],
+        &["completions", "tcsh"],
+        &["allows", GITHUB],
+        &["check", "--set", "lower=/x", GITHUB],
+        &["check", "--set", "NAME", GITHUB],
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.exit, 2, "{args:?}\n{}{}", ran.out, ran.err);
+        assert!(!ran.err.is_empty());
+    }
+    assert_eq!(run(&["--version"]).exit, 0);
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(&["completions", shell]);
+        assert_eq!(ran.exit, 0);
+        assert!(ran.out.contains("bailiwick") && ran.out.contains("snapshot"), "{shell}");
+    }
+}
+
+#[test]
+fn unreadable_and_wrong_together_exit_with_the_graver_code() {
+    let broken = "crates/bailiwick-cli/tests/fixtures/broken.toml";
+    assert_eq!(run(&["check", "examples", broken]).exit, 3);
+    let report = run_json(&["check", "--format", "json", "nowhere.toml", broken, GITHUB]);
+    let ok: Vec<_> = report["files"].as_array().unwrap().iter().map(|file| file["ok"].clone()).collect();
+    assert_eq!(ok, [false, false, true]);
+}
+
+#[test]
+fn only_tightening_refuses_what_was_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let base =
+        write("base.toml", "name = \"a\"\nversion = \"1\"\n[[tools]]\nname = \"t\"\ncapabilities = []\n");
+    let new = write(
+        "new.toml",
+        "name = \"a\"\nversion = \"1\"\n[[tools]]\nname = \"t\"\ncapabilities = [\"fs:read:/srv\"]\n",
+    );
+    let accept = write(
+        "accept.toml",
+        "[[accept]]\ncode = \"tool.filesystem.read.widened\"\ntool = \"t\"\nreason = \"seen\"\nexpires = \"2099-01-01\"\n",
+    );
+    assert_eq!(run(&["diff", &base, &new]).exit, 1);
+    assert_eq!(run(&["diff", "--accept", &accept, &base, &new]).exit, 0);
+    let refused = run(&["diff", "--accept", &accept, "--tighten-only", &base, &new]);
+    assert_eq!(refused.exit, 1);
+    assert!(refused.out.contains("refused: wider than before"), "{}", refused.out);
+}
+
+#[test]
+fn a_denial_says_when_only_the_path_itself_is_allowed() {
+    let text = "name = \"a\"\nversion = \"1\"\nserver_capabilities = [\"fs:read:/srv/*.txt\"]\n";
+    let ran = run_with(&["allows", "-", "fs:read:/srv/a.txt"], text);
+    assert_eq!(ran.exit, 1);
+    assert!(ran.out.contains("the path itself is allowed"), "{}", ran.out);
+    let ran = run_with(&["allows", "-", "fs:read,write:/srv/a.txt"], text);
+    assert!(!ran.out.contains("the path itself is allowed"), "{}", ran.out);
+    assert_eq!(run_with(&["allows", "-", "fs:read:/srv/[ab].txt"], text).exit, 0);
+}

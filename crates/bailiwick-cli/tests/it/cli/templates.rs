@@ -1,0 +1,48 @@
+//! Every template is a manifest that passes, and every file of the folder is offered.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{run, run_with};
+
+fn offered() -> BTreeSet<String> {
+    let list = run(&["init", "--list"]).out;
+    list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_list_is_the_folder() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let files = std::fs::read_dir(folder).unwrap();
+    let stems = files.map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
+    assert_eq!(stems.collect::<BTreeSet<_>>(), offered());
+    for server in [
+        "filesystem",
+        "fetch",
+        "git",
+        "memory",
+        "time",
+        "github",
+        "postgres",
+        "sqlite",
+        "brave-search",
+        "puppeteer",
+    ] {
+        assert!(offered().contains(server), "{server}");
+    }
+}
+
+#[test]
+fn templates_pass_under_any_name() {
+    for template in offered() {
+        for name in [None, Some("@scope/my-server")] {
+            let name: Vec<&str> = name.iter().flat_map(|name| ["--name", name]).collect();
+            let text = run(&[&["init", "--template", &template, "-"][..], &name].concat()).out;
+            let checked = run_with(&["check", "-"], text.clone());
+            assert_eq!(checked.exit, 0, "{template}\n{}", checked.out);
+            let expected = name.last().unwrap_or(&"");
+            assert!(checked.out.contains(expected), "{template}\n{}", checked.out);
+            assert!(text.starts_with("# ") && text.matches("name = \"@scope").count() <= 1, "{template}");
+        }
+    }
+}
