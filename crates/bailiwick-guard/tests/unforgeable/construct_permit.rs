@@ -1,6 +1,8 @@
 //! A permit has no public fields and no constructor.
-use bailiwick_guard::Permit;
+use bailiwick_guard::{Call, Grant, Permit, ToolContext};
 
-fn main() {
-    let _ = Permit { call: todo!(), context: todo!(), grant: todo!(), index: 0, settled: false };
+fn forge(call: Call, context: ToolContext, grant: Grant) -> Permit {
+    Permit { call, context, grant, index: 0, settled: false }
 }
+
+fn main() {}

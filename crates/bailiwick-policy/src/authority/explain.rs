@@ -206,6 +206,14 @@ pub(crate) fn smallest(request: &Request) -> Capability {
     }
 }
 
+/// As much of a URL's path as a capability can hold.
+fn writable_part(path: &AbsPath) -> AbsPath {
+    let plain =
+        |name: &&str| !name.contains(['?', '#', '\\', ' ', '%']) && !name.chars().any(char::is_control);
+    let names: Vec<&str> = path.components().take_while(plain).collect();
+    AbsPath::new(&format!("/{}", names.join("/"))).unwrap_or_else(|_| path.clone())
+}
+
 fn smallest_rule(request: &NetRequest) -> NetRule {
     let host = match request.host() {
         crate::net::Host::Name(name) => HostPattern::Name(name.clone()),
@@ -218,7 +226,7 @@ fn smallest_rule(request: &NetRequest) -> NetRule {
         Speak::Http { scheme, method, path } => Speech::Http {
             schemes: crate::net::Schemes::of(&[*scheme]),
             methods: crate::net::Methods::of([*method]),
-            path: PathPattern::below(path),
+            path: PathPattern::below(&writable_part(path)),
         },
     };
     NetRule::new(host, PortRange::only(request.port()), request.is_private(), speech)

@@ -201,6 +201,9 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
 
 fn parse_v6(inner: &str, text: &str) -> Result<HostPattern, Finding> {
     if let Some((address, length)) = inner.split_once('/') {
+        if address.parse::<std::net::Ipv4Addr>().is_ok() {
+            return parse_v4_block(address, length, text);
+        }
         let ip: Ipv6Addr = address.parse().map_err(|_| bad_block(text, None))?;
         let length = prefix_length(length).ok_or_else(|| bad_block(text, None))?;
         let net = ipnet::Ipv6Net::new(ip, length).map_err(|_| bad_block(text, None))?;

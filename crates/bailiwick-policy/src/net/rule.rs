@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ipnet::IpNet;
+
 use super::{HostPattern, Methods, NetRequest, PortRange, Schemes, Speak};
 use crate::path::{PathPattern, PathScope};
 
@@ -117,6 +119,18 @@ impl NetRule {
         }
         let speech = self.speech.meet(&other.speech)?;
         Some(speech.map(|speech| Self { host, ports, private, speech }))
+    }
+
+    /// The same requests as rules that can each be written as a capability: a URL names one scheme.
+    pub(super) fn written(self) -> Vec<Self> {
+        let Speech::Http { schemes, methods, path } = &self.speech else { return vec![self] };
+        let anywhere = self.host == HostPattern::Any && self.ports == PortRange::ANY;
+        if anywhere && *path == PathPattern::everything() {
+            return vec![self];
+        }
+        let one =
+            |scheme| Speech::Http { schemes: Schemes::of(&[scheme]), methods: *methods, path: path.clone() };
+        schemes.iter().map(|scheme| Self { speech: one(scheme), ..self.clone() }).collect()
     }
 
     /// The refinements, as they stand after `?`.
@@ -246,7 +260,13 @@ impl NetRule {
             write!(f, "{methods}@")?;
         }
         let scheme = schemes.iter().next().unwrap_or(super::Scheme::Https);
-        write!(f, "{}://{}", scheme.as_str(), self.host)?;
+        match &self.host {
+            // Without brackets the length of a block would be read as a path.
+            HostPattern::Net(IpNet::V4(net)) if net.prefix_len() < 32 => {
+                write!(f, "{}://[{net}]", scheme.as_str())?;
+            }
+            host => write!(f, "{}://{host}", scheme.as_str())?,
+        }
         if self.ports != PortRange::only(scheme.default_port()) {
             write!(f, ":{}", self.ports)?;
         }

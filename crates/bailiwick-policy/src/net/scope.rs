@@ -126,18 +126,5 @@ fn explicit_meet(a: &NetSet, b: &NetSet) -> Option<Option<NetSet>> {
             rules.extend(one.meet(two)?);
         }
     }
-    rules.sort_unstable();
-    rules.dedup();
-    let kept: Vec<NetRule> = rules
-        .iter()
-        .enumerate()
-        .filter(|(index, rule)| {
-            let covered = |(at, other): (usize, &NetRule)| {
-                at != *index && other.covers(rule) && (!rule.covers(other) || at < *index)
-            };
-            rules.len() > 256 || !rules.iter().enumerate().any(covered)
-        })
-        .map(|(_, rule)| rule.clone())
-        .collect();
-    Some(NetSet::new(kept))
+    Some(NetSet::new(rules))
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Host, HostPattern, NetRequest, NetRule};
 
+/// With more blocks of addresses than this, those that others cover are kept.
+const MAX_BLOCKS: usize = 1_000;
+
 /// A non-empty union of rules. Order and repetition of what it was made from leave no trace.
 #[derive(Debug, Clone)]
 pub struct NetSet {
@@ -25,9 +28,30 @@ impl Eq for NetSet {}
 impl NetSet {
     /// The union of the rules; `None` if there are none.
     pub(crate) fn new(rules: impl IntoIterator<Item = NetRule>) -> Option<Self> {
-        let mut rules: Vec<NetRule> = rules.into_iter().collect();
+        let mut rules: Vec<NetRule> = rules.into_iter().flat_map(NetRule::written).collect();
         rules.sort_unstable();
         rules.dedup();
+        let all = Self::indexed(rules);
+        let covered: Vec<bool> = (0..all.rules.len()).map(|index| all.is_covered(index)).collect();
+        let kept = all.rules.into_iter().zip(covered).filter(|(_, covered)| !covered).map(|(rule, _)| rule);
+        let set = Self::indexed(kept.collect());
+        (!set.rules.is_empty()).then_some(set)
+    }
+
+    /// Whether another rule allows all that this one does; of equals, the first is kept.
+    fn is_covered(&self, index: usize) -> bool {
+        let Some(rule) = self.rules.get(index) else { return false };
+        if matches!(rule.host(), HostPattern::Net(_)) && self.nets.len() > MAX_BLOCKS {
+            return false;
+        }
+        let mut others = self.enclosing_indexes(rule.host()).filter(|other| **other != index);
+        others.any(|other| {
+            let wider = self.rules.get(*other);
+            wider.is_some_and(|wider| wider.covers(rule) && (*other < index || !rule.covers(wider)))
+        })
+    }
+
+    fn indexed(rules: Vec<NetRule>) -> Self {
         let mut set = Self {
             rules: Box::new([]),
             names: BTreeMap::new(),
@@ -44,7 +68,7 @@ impl NetSet {
             }
         }
         set.rules = rules.into_boxed_slice();
-        (!set.rules.is_empty()).then_some(set)
+        set
     }
 
     /// The rules, in order.
@@ -84,6 +108,13 @@ impl NetSet {
         &'s self,
         pattern: &'h HostPattern,
     ) -> impl Iterator<Item = &'s NetRule> + use<'s, 'h> {
+        self.enclosing_indexes(pattern).filter_map(|index| self.rules.get(*index))
+    }
+
+    fn enclosing_indexes<'s, 'h>(
+        &'s self,
+        pattern: &'h HostPattern,
+    ) -> impl Iterator<Item = &'s usize> + use<'s, 'h> {
         let (name, exact, own, nets) = match pattern {
             HostPattern::Any => ("", false, None, [].iter()),
             HostPattern::Name(name) => (&**name, true, None, [].iter()),
@@ -91,8 +122,7 @@ impl NetSet {
             HostPattern::Net(_) => ("", false, None, self.nets.iter()),
         };
         let own = own.into_iter().flatten();
-        let found = self.any.iter().chain(own).chain(self.indexes_of(name, exact)).chain(nets);
-        found.filter_map(|index| self.rules.get(*index))
+        self.any.iter().chain(own).chain(self.indexes_of(name, exact)).chain(nets)
     }
 
     /// Rules for the name itself (if `exact`) and for everything below one of its parents.

@@ -86,6 +86,37 @@ fn containment_is_decided_over_unions() {
 }
 
 #[test]
+fn meets_and_smallest_grants_can_be_written() {
+    let request = |path: &str| {
+        let (scheme, method) = (Scheme::Https, Method::new("GET").unwrap());
+        NetRequest::new(
+            Host::new("a.test").unwrap(),
+            443,
+            Speak::Http { scheme, method, path: url_path(path).unwrap() },
+        )
+    };
+    for (a, b) in [
+        ("net:http,https:*", "net:connect:a.test:80"),
+        ("net:https:*", "net:connect:11.0.0.0/8:443"),
+        ("net:https:GET", "net:connect:[2600::/16]"),
+        ("net:http,https:GET,POST", "net:connect:*.test"),
+    ] {
+        let (x, y) = (scope(&[a]), scope(&[b]));
+        let NetScope::Only(clauses) = x.meet(&y) else { panic!("{a} {b}") };
+        let written: Vec<String> =
+            clauses.sets().flat_map(|set| set.rules().iter().map(ToString::to_string)).collect();
+        let again = scope(&written.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(again, x.meet(&y), "{written:?}");
+    }
+    for path in ["/a%3Fb%20c%23", "/x/y", "/x/a%20b/c", "/"] {
+        let nothing = crate::authority::Authority::of(&[]).unwrap();
+        let asked = crate::authority::Request::Net(request(path));
+        let grant = nothing.explain(&asked).smallest_grant().unwrap().to_owned();
+        assert!(scope(&[&grant]).allows(&request(path)), "{grant}");
+    }
+}
+
+#[test]
 fn url_paths_are_judged_once() {
     for good in ["/", "/a/b?q=1", "/a%20b", "", "/caf%C3%A9"] {
         url_path(good).unwrap_or_else(|finding| panic!("{good}: {finding}"));
