@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use agent_bridle_core::{Caveats, CountBound, Gate, Scope, Tool, ToolContext, ToolResult};
+use agent_bridle_core::{Caveats, CountBound, Gate, Registry, Scope, Tool, ToolContext, ToolResult};
 
 struct Shell;
 
@@ -40,4 +40,12 @@ pub fn spawn(name: &'static str) -> impl FnMut() -> bool {
 pub fn reach(host: &'static str) -> impl FnMut() -> bool {
     let (gate, caveats) = (Gate::new(0), session());
     move || gate.authorize(&Shell, black_box(&caveats)).expect("a context").check_net(black_box(host)).is_ok()
+}
+
+/// Whole calls through its registry; nothing is recorded.
+pub fn dispatch() -> impl FnMut() -> bool {
+    let registry = Registry::builder().tool(std::sync::Arc::new(Shell)).build();
+    let grant = registry.mint_grant(Caveats::top());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    move || runtime.block_on(registry.dispatch("shell", serde_json::Value::Null, &grant)).is_ok()
 }

@@ -2,7 +2,8 @@
 //!
 //! Each side answers "may this session do that?" from a grant that is already parsed: Bailiwick by
 //! `Authority::allows`, Cedar by `is_authorized` on an equivalent policy, agent-bridle by minting a context at
-//! its gate and asking it.
+//! its gate and asking it. Then a tool that does nothing is called through each registry: Bailiwick's calls are
+//! recorded in a journal on disk, agent-bridle's are not recorded at all.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -44,12 +45,17 @@ fn main() {
             peers: vec![("cedar-policy", measure(cedar::ask("write", "/workspace/src/main.rs")))],
         },
     ];
+    let rows = rows.into_iter().chain([Row {
+        question: "a call of a tool that does nothing",
+        own: measure(own::dispatch()),
+        peers: vec![("agent-bridle", measure(bridle::dispatch()))],
+    }]);
     println!("{:<42} {:>12}   peers, as multiples", "question", "bailiwick");
     for row in rows {
         let ratios: Vec<String> = row
             .peers
             .iter()
-            .map(|(name, time)| format!("{name} {:.0}× ({time:?})", time.as_secs_f64() / row.own.as_secs_f64()))
+            .map(|(name, time)| format!("{name} {:.1}× ({time:?})", time.as_secs_f64() / row.own.as_secs_f64()))
             .collect();
         println!("{:<42} {:>12}   {}", row.question, format!("{:?}", row.own), ratios.join(", "));
     }

@@ -2,8 +2,11 @@
 
 use std::hint::black_box;
 
+use bailiwick_guard::journal::{Journal, Options};
+use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{CapabilitySet, Program};
+use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 
@@ -30,6 +33,37 @@ pub fn spawn(name: &str) -> impl FnMut() -> bool + use<> {
 
 pub fn reach(host: &str) -> impl FnMut() -> bool + use<> {
     asking(Request::Net(NetRequest::new(Host::new(host).expect("a host"), 443, Speak::Tls)))
+}
+
+/// Whole calls through a registry, each recorded twice in a journal on disk.
+pub fn dispatch() -> impl FnMut() -> bool {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = Options { queue: 1 << 20, ..Options::default() };
+    let journal = Journal::open(&dir.path().join("journal"), "peers".parse().expect("a name"), options);
+    let registry = Registry::builder(journal.expect("a journal"), Session::new("/")).tool(Noop).build();
+    let registry = registry.expect("a registry");
+    let grant = registry.mint_grant(&Caveats::top()).expect("a grant");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    move || {
+        let _ = &dir;
+        runtime.block_on(registry.dispatch("noop", serde_json::Value::Null, &grant)).is_ok()
+    }
+}
+
+struct Noop;
+
+impl Tool for Noop {
+    fn name(&self) -> &str {
+        "noop"
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    async fn invoke(&self, _: serde_json::Value, _: &ToolContext) -> Result<serde_json::Value, ToolError> {
+        Ok(serde_json::Value::Null)
+    }
 }
 
 pub fn write(path: &str) -> impl FnMut() -> bool + use<> {
