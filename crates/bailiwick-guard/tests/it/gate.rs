@@ -1,7 +1,7 @@
 //! The gate: what runs, what does not, what it costs, and what is recorded.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bailiwick_guard::journal::{Filter, Options};
 use bailiwick_guard::{
@@ -175,10 +175,42 @@ fn revocation_and_generations_end_a_grant() {
     assert_eq!(call(&registry.mint_grant(&elsewhere).unwrap()), "generation-over");
     assert_eq!(registry.revoke(), 8);
     assert_eq!(call(&grant), "revoked");
+    let idle = code(block(registry.dispatch("p", json!({}), &grant)));
+    assert_eq!(idle, "revoked", "a call that would touch nothing is refused too");
     assert_eq!(call(&registry.mint_grant(&elsewhere).unwrap()), "ok");
     let other = Dir::new();
     let stranger = builder(&other).tool(Probe::named("p")).generation(8).build().unwrap();
     assert_eq!(call(&stranger.mint_grant(&Caveats::top()).unwrap()), "grant-elsewhere");
+}
+
+/// Revokes every grant between two checks of its own.
+struct Revoker(Arc<OnceLock<Arc<Registry>>>);
+
+impl Tool for Revoker {
+    fn name(&self) -> &str {
+        "revoker"
+    }
+
+    fn schema(&self) -> Value {
+        json!({})
+    }
+
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
+        context.check_exec("git")?;
+        self.0.get().unwrap().revoke();
+        context.check_exec("git")?;
+        Ok(Value::Null)
+    }
+}
+
+#[test]
+fn revocation_reaches_a_running_call() {
+    let dir = Dir::new();
+    let late = Arc::new(OnceLock::new());
+    let registry = Arc::new(builder(&dir).tool(Revoker(Arc::clone(&late))).build().unwrap());
+    assert!(late.set(Arc::clone(&registry)).is_ok());
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    assert_eq!(code(block(registry.dispatch("revoker", json!({}), &grant))), "revoked");
 }
 
 #[test]
