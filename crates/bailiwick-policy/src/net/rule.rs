@@ -260,12 +260,13 @@ impl NetRule {
             write!(f, "{methods}@")?;
         }
         let scheme = schemes.iter().next().unwrap_or(super::Scheme::Https);
-        match &self.host {
-            // Without brackets the length of a block would be read as a path.
-            HostPattern::Net(IpNet::V4(net)) if net.prefix_len() < 32 => {
-                write!(f, "{}://[{net}]", scheme.as_str())?;
-            }
-            host => write!(f, "{}://{host}", scheme.as_str())?,
+        // Without brackets the length of a block of v4 addresses would be read as a path.
+        if let HostPattern::Net(IpNet::V4(net)) = &self.host
+            && net.prefix_len() < 32
+        {
+            write!(f, "{}://[{net}]", scheme.as_str())?;
+        } else {
+            write!(f, "{}://{}", scheme.as_str(), self.host)?;
         }
         if self.ports != PortRange::only(scheme.default_port()) {
             write!(f, ":{}", self.ports)?;
