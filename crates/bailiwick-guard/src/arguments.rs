@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::manifest::ArgumentAccess;
+use bailiwick_policy::net::percent_decoded;
 use bailiwick_policy::path::{AbsPath, PathScope};
 use serde_json::Value;
 
@@ -209,17 +210,7 @@ fn file_uri_path(rest: &str) -> Result<String, &'static str> {
         }
     };
     let path = path.split(['?', '#']).next().unwrap_or_default();
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let mut nibble = || bytes.next().and_then(|digit| char::from(digit).to_digit(16));
-        let escaped = nibble().zip(nibble()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        decoded.push(escaped.ok_or("its URI has a malformed escape")?);
-    }
+    let decoded = percent_decoded(path).ok_or("its URI has a malformed escape")?;
     String::from_utf8(decoded).map_err(|_| "its URI is not UTF-8")
 }
 

@@ -77,6 +77,19 @@ impl Capability {
         }
     }
 
+    /// The variable that the capability puts into the environment, if it does.
+    #[must_use]
+    pub fn injected(&self) -> Option<&str> {
+        let Self::Env { actions, name: Some(name) } = self else { return None };
+        actions.contains(EnvActions::INJECT).then_some(name)
+    }
+
+    /// The id of the promise that the capability is, if it is one.
+    #[must_use]
+    pub fn promise(&self) -> Option<&str> {
+        if let Self::Assert { id, .. } = self { Some(id) } else { None }
+    }
+
     /// Replaces a path variable by its value on this host.
     ///
     /// # Errors

@@ -3,9 +3,13 @@
 
 mod bound;
 mod flags;
+mod scope;
 
 pub use bound::CountBound;
 pub use flags::{FlagMap, Flags};
+pub use scope::{Clauses, Scope};
+
+pub(crate) use scope::{Bounds, Union};
 
 /// The answer to "is the first within the second?".
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,11 +18,11 @@ mod special;
 mod tests;
 
 pub use host::{Host, HostPattern};
-pub use http::{Method, Methods, Scheme, Schemes, url_path};
+pub use http::{Method, Methods, Scheme, Schemes, percent_decoded, url_path};
 pub use port::PortRange;
 pub use request::{NetRequest, Speak};
 pub use rule::{NetRule, Speech};
-pub use scope::{NetClauses, NetScope};
+pub use scope::NetScope;
 pub use set::NetSet;
 pub use special::{canonical_ip, is_special};
 

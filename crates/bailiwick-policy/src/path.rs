@@ -16,7 +16,7 @@ mod set;
 mod tests;
 
 pub use glob::{Class, Glob, Token};
-pub use scope::{PathClauses, PathScope};
+pub use scope::PathScope;
 pub use set::PathSet;
 
 pub(crate) use parse::{parse_absolute, parse_pattern};

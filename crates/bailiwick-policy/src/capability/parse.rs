@@ -109,7 +109,7 @@ fn unknown_kind(text: &str, kind: &str) -> Finding {
 
 fn parse_fs(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Finding> {
     let (actions, scope) = split_actions(text, rest)?;
-    let actions = read_actions(text, "fs", actions, &FsActions::NAMES)?;
+    let actions = read_actions(text, "fs", actions, FsActions::NAMES)?;
     let actions = actions.into_iter().reduce(FsActions::union).ok_or_else(|| no_action(text, rest))?;
     let scope = require_scope(text, scope, "a path such as `/workspace/**`")?;
     refine::refuse_in_path(text, scope)?;
@@ -160,7 +160,7 @@ pub(crate) fn parse_program(text: &str) -> Result<Program, Finding> {
 
 fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Finding> {
     let (actions, scope) = split_actions(text, rest)?;
-    let actions = read_actions(text, "env", actions, &EnvActions::NAMES)?;
+    let actions = read_actions(text, "env", actions, EnvActions::NAMES)?;
     let actions = actions.into_iter().reduce(EnvActions::union).ok_or_else(|| no_action(text, rest))?;
     let scope = require_scope(text, scope, "a variable such as `GITHUB_TOKEN`")?;
     let (name, mut refinements) = Refinements::split(text, scope)?;
@@ -260,7 +260,7 @@ fn parse_clock(text: &str, rest: &str) -> Result<Capability, Finding> {
             .at(Span::new(text.len() - scope.len() - 1, text.len()))
             .help("write `clock:system`, `clock:tzdata` or `clock:system,tzdata`"));
     }
-    let actions = read_actions(text, "clock", rest, &ClockActions::NAMES)?;
+    let actions = read_actions(text, "clock", rest, ClockActions::NAMES)?;
     let actions = actions.into_iter().reduce(ClockActions::union).ok_or_else(|| no_action(text, rest))?;
     Ok(Capability::Clock(actions))
 }

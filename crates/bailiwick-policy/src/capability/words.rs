@@ -4,107 +4,74 @@ use std::fmt;
 
 use crate::path::AbsPath;
 
-/// File actions. `write` covers `create` and `delete`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FsActions(u8);
+/// A set of actions that prints as their names, joined by commas.
+macro_rules! actions {
+    ($(#[$about:meta])+ $set:ident { $($(#[$doc:meta])+ $name:ident = $text:literal, $bits:expr;)+ }) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $set(u8);
 
-impl FsActions {
-    /// See names and contents.
-    pub const READ: Self = Self(1);
-    /// Change, create and delete.
-    pub const WRITE: Self = Self(2 | 4 | 8);
-    /// Only create.
-    pub const CREATE: Self = Self(4);
-    /// Only delete.
-    pub const DELETE: Self = Self(8);
+        impl $set {
+            $($(#[$doc])+ pub const $name: Self = Self($bits);)+
 
-    pub(crate) const NAMES: [(&'static str, Self); 4] =
-        [("read", Self::READ), ("write", Self::WRITE), ("create", Self::CREATE), ("delete", Self::DELETE)];
+            pub(crate) const NAMES: &'static [(&'static str, Self)] = &[$(($text, Self::$name)),+];
 
-    /// The actions of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
+            /// The actions of either.
+            #[must_use]
+            pub const fn union(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
 
-    /// Whether all of `other` is here.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
+            /// Whether all of `other` is here.
+            #[must_use]
+            pub const fn contains(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+        }
+
+        impl fmt::Display for $set {
+            /// An action that another one here covers is not named.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let held = || Self::NAMES.iter().filter(|(_, action)| self.contains(*action));
+                let covered = |action: Self| held().any(|(_, other)| *other != action && other.contains(action));
+                let names = held().filter(|(_, action)| !covered(*action)).map(|(name, _)| *name);
+                f.write_str(&names.collect::<Vec<_>>().join(","))
+            }
+        }
+    };
+}
+
+actions! {
+    /// File actions. `write` covers `create` and `delete`.
+    FsActions {
+        /// See names and contents.
+        READ = "read", 1;
+        /// Change, create and delete.
+        WRITE = "write", 2 | 4 | 8;
+        /// Only create.
+        CREATE = "create", 4;
+        /// Only delete.
+        DELETE = "delete", 8;
     }
 }
 
-impl fmt::Display for FsActions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let writes = self.contains(Self::WRITE);
-        let names = Self::NAMES.iter().filter(|(name, action)| {
-            self.contains(*action) && !(writes && (*name == "create" || *name == "delete"))
-        });
-        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
+actions! {
+    /// Environment actions.
+    EnvActions {
+        /// The caller's own variable is visible.
+        READ = "read", 1;
+        /// The host puts a value there, a secret for instance.
+        INJECT = "inject", 2;
     }
 }
 
-/// Environment actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EnvActions(u8);
-
-impl EnvActions {
-    /// The caller's own variable is visible.
-    pub const READ: Self = Self(1);
-    /// The host puts a value there, a secret for instance.
-    pub const INJECT: Self = Self(2);
-
-    pub(crate) const NAMES: [(&'static str, Self); 2] = [("read", Self::READ), ("inject", Self::INJECT)];
-
-    /// The actions of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is here.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl fmt::Display for EnvActions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Self::NAMES.iter().filter(|(_, action)| self.contains(*action));
-        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
-    }
-}
-
-/// Clock actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClockActions(u8);
-
-impl ClockActions {
-    /// The time of day.
-    pub const SYSTEM: Self = Self(1);
-    /// Time zone data.
-    pub const TZDATA: Self = Self(2);
-
-    pub(crate) const NAMES: [(&'static str, Self); 2] = [("system", Self::SYSTEM), ("tzdata", Self::TZDATA)];
-
-    /// The actions of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is here.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl fmt::Display for ClockActions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Self::NAMES.iter().filter(|(_, action)| self.contains(*action));
-        f.write_str(&names.map(|(name, _)| *name).collect::<Vec<_>>().join(","))
+actions! {
+    /// Clock actions.
+    ClockActions {
+        /// The time of day.
+        SYSTEM = "system", 1;
+        /// Time zone data.
+        TZDATA = "tzdata", 2;
     }
 }
 

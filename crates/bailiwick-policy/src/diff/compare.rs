@@ -283,17 +283,8 @@ fn lost_promises(
     tool: Option<&str>,
     found: &mut Vec<Difference>,
 ) {
-    let id = |line: &Declared<Capability>| match &line.value {
-        Capability::Assert { id, .. } => Some(id.clone()),
-        Capability::Fs { .. }
-        | Capability::Net(_)
-        | Capability::Exec { .. }
-        | Capability::Env { .. }
-        | Capability::Ipc(_)
-        | Capability::Clock(_) => None,
-    };
-    let kept: Vec<_> = after.iter().filter_map(id).collect();
-    for lost in before.iter().filter_map(id).filter(|id| !kept.contains(id)) {
+    let kept: Vec<&str> = after.iter().filter_map(|line| line.value.promise()).collect();
+    for lost in before.iter().filter_map(|line| line.value.promise()).filter(|id| !kept.contains(id)) {
         let message = format!("the assertion `{lost}` is gone");
         found.push(Difference {
             tool: tool.map(str::to_owned),

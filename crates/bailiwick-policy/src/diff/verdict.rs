@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use crate::authority::{Authority, Axis, Parts, Request};
-use crate::capability::{Capability, EnvActions};
 use crate::finding::{Finding, Findings};
 use crate::lattice::Containment;
 use crate::manifest::Manifest;
@@ -102,24 +101,12 @@ fn exceeds(axis: Axis, old: &Authority, new: &Authority) -> Option<String> {
 
 /// A secret and a way out, of which at least one is new.
 fn credential_reach(new: &Manifest, old: &Authority, fresh: &Authority) -> Option<String> {
-    let secrets = new.lines().filter_map(|line| match &line.value {
-        Capability::Env { actions, name: Some(name) } if actions.contains(EnvActions::INJECT) => {
-            Some(name.clone())
-        }
-        Capability::Fs { .. }
-        | Capability::Net(_)
-        | Capability::Exec { .. }
-        | Capability::Env { .. }
-        | Capability::Ipc(_)
-        | Capability::Clock(_)
-        | Capability::Assert { .. } => None,
-    });
-    let secrets: Vec<Box<str>> = secrets.collect();
+    let secrets: Vec<&str> = new.lines().filter_map(|line| line.value.injected()).collect();
     let secret = secrets.first()?;
     if let Some(place) = exceeds(Axis::Net, old, fresh) {
         return Some(format!("{secret} is injected, and the server may now {place}"));
     }
-    let added = secrets.iter().find(|name| !old.allows(&Request::InjectEnv((*name).clone())))?;
+    let added = secrets.iter().find(|name| !old.allows(&Request::InjectEnv((**name).into())))?;
     (*fresh.net() != NetScope::None)
         .then(|| format!("{added} is newly injected, and the network can be reached"))
 }

@@ -8,7 +8,7 @@ use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
     Pins, Tool,
 };
-use crate::capability::{Capability, EnvActions, Scribe, check_env_name, is_loader_variable, nearest, parse};
+use crate::capability::{Capability, Scribe, check_env_name, is_loader_variable, nearest, parse};
 use crate::document::{Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
 
@@ -125,18 +125,7 @@ fn read_env(
 }
 
 fn injects(server: &[Declared<Capability>], variable: &str) -> bool {
-    server.iter().any(|line| match &line.value {
-        Capability::Env { actions, name: Some(name) } => {
-            actions.contains(EnvActions::INJECT) && **name == *variable
-        }
-        Capability::Fs { .. }
-        | Capability::Net(_)
-        | Capability::Exec { .. }
-        | Capability::Env { .. }
-        | Capability::Ipc(_)
-        | Capability::Clock(_)
-        | Capability::Assert { .. } => false,
-    })
+    server.iter().any(|line| line.value.injected() == Some(variable))
 }
 
 fn read_tools(node: &Node<'_>, found: &mut Collector) -> Vec<Tool> {

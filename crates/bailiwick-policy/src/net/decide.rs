@@ -52,8 +52,13 @@ impl Question<'_> {
         if covered {
             return Containment::Contained;
         }
+        let hosts = self.host_atoms(rule.host());
+        self.atoms += hosts.len();
+        if self.atoms > MAX_ATOMS {
+            return Containment::Undecided;
+        }
         let mut answer = Containment::Contained;
-        for host in self.host_atoms(rule.host()) {
+        for host in hosts {
             let privacy: &[bool] = match (&host, host.is_private(), rule.opens_private()) {
                 (_, true, true) => &[true],
                 (_, true, false) => &[],

@@ -197,8 +197,24 @@ pub fn url_path(target: &str) -> Result<AbsPath, Finding> {
     };
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let path = if path.is_empty() { "/" } else { path };
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
+    for (escape, why) in [("%2f", "slash"), ("%5c", "slash"), ("%25", "percent sign")] {
+        if path.to_ascii_lowercase().contains(escape) {
+            return Err(bad(&format!("it has an encoded {why}")));
+        }
+    }
+    let decoded = percent_decoded(path).ok_or_else(|| bad("it has a malformed escape"))?;
+    if decoded.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\') {
+        return Err(bad("it has a control character or a backslash"));
+    }
+    let text = String::from_utf8(decoded).map_err(|_| bad("it is not UTF-8"))?;
+    AbsPath::new(&text).map_err(|finding| bad(finding.message()))
+}
+
+/// The bytes that a text with percent escapes stands for; `None` if an escape is malformed.
+#[must_use]
+pub fn percent_decoded(text: &str) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         if byte != b'%' {
             decoded.push(byte);
@@ -206,16 +222,7 @@ pub fn url_path(target: &str) -> Result<AbsPath, Finding> {
         }
         let mut nibble = || bytes.next().and_then(|digit| char::from(digit).to_digit(16));
         let escaped = nibble().zip(nibble()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        match escaped {
-            Some(b'/' | b'\\') => return Err(bad("it has an encoded slash")),
-            Some(b'%') => return Err(bad("it has an encoded percent sign")),
-            Some(byte) => decoded.push(byte),
-            None => return Err(bad("it has a malformed escape")),
-        }
+        decoded.push(escaped?);
     }
-    if decoded.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\') {
-        return Err(bad("it has a control character or a backslash"));
-    }
-    let text = String::from_utf8(decoded).map_err(|_| bad("it is not UTF-8"))?;
-    AbsPath::new(&text).map_err(|finding| bad(finding.message()))
+    Some(decoded)
 }

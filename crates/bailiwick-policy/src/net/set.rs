@@ -51,6 +51,11 @@ impl NetSet {
         })
     }
 
+    /// The union of one rule.
+    pub(super) fn of_one(rule: NetRule) -> Self {
+        Self::indexed(vec![rule])
+    }
+
     fn indexed(rules: Vec<NetRule>) -> Self {
         let mut set = Self {
             rules: Box::new([]),

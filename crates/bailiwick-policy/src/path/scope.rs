@@ -1,145 +1,77 @@
 //! The paths an authority allows on one axis: none, a conjunction of unions of patterns, or any.
 //!
-//! A meet is stored explicitly where the result is again a union of patterns and as a conjunction otherwise,
-//! so it is always exact. Containment is decided by indexes where they suffice and by a search otherwise.
+//! Containment is decided by indexes where they suffice and by a search otherwise.
 
-use std::sync::Arc;
+use std::cmp::Ordering;
 
 use super::contain::{Budget, Query};
 use super::set::{GlobPattern, tree_glob};
 use super::{AbsPath, PathPattern, PathSet};
-use crate::lattice::Containment;
+use crate::lattice::{Bounds, Containment, Scope, Union};
 
 /// A set of paths.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PathScope {
-    /// No path.
-    None,
-    /// Paths that every clause covers.
-    Only(PathClauses),
-    /// Every path.
-    Any,
-}
-
-/// A non-empty conjunction of unions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathClauses(Vec<Arc<PathSet>>);
+pub type PathScope = Scope<PathSet>;
 
 /// Above this many pairs a meet of globs is kept as a conjunction.
 const MAX_PAIRS: usize = 256;
 
-impl PathClauses {
-    /// The unions, all of which must cover a path.
-    pub fn sets(&self) -> impl ExactSizeIterator<Item = &PathSet> {
-        self.0.iter().map(|set| &**set)
-    }
-}
-
 impl PathScope {
     /// The union of resolved patterns.
     pub(crate) fn union<'a>(patterns: impl IntoIterator<Item = &'a PathPattern>) -> Self {
-        Self::of_set(PathSet::new(patterns.into_iter()))
-    }
-
-    fn of_set(set: Option<PathSet>) -> Self {
-        match set {
-            None => Self::None,
-            Some(set) if set.is_everything() => Self::Any,
-            Some(set) => Self::Only(PathClauses(vec![Arc::new(set)])),
-        }
+        let set = PathSet::new(patterns.into_iter());
+        if set.as_ref().is_some_and(PathSet::is_everything) { Self::Any } else { Self::of(set) }
     }
 
     /// Whether `path` is in the set.
     #[must_use]
     pub fn covers(&self, path: &AbsPath) -> bool {
-        match self {
-            Self::None => false,
-            Self::Any => true,
-            Self::Only(clauses) => clauses.0.iter().all(|set| set.covers(path)),
-        }
+        self.admits(path)
+    }
+}
+
+impl Union for PathSet {
+    type Asked = AbsPath;
+    type Pattern = PathPattern;
+
+    fn everything() -> Self {
+        Self::all_paths()
     }
 
-    /// The patterns that let `path` in, one of each clause; empty for a path that is not covered.
-    #[must_use]
-    pub fn deciding(&self, path: &AbsPath) -> Vec<PathPattern> {
-        match self {
-            Self::None => Vec::new(),
-            Self::Any => vec![PathPattern::everything()],
-            Self::Only(clauses) => {
-                let found: Option<Vec<_>> = clauses.0.iter().map(|set| set.deciding(path)).collect();
-                found.unwrap_or_default()
-            }
-        }
+    fn deciding(&self, path: &AbsPath) -> Option<PathPattern> {
+        Self::deciding(self, path)
     }
 
-    /// The paths in both.
-    #[must_use]
-    pub fn meet(&self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::None, _) | (_, Self::None) => Self::None,
-            (Self::Any, scope) | (scope, Self::Any) => scope.clone(),
-            (Self::Only(a), Self::Only(b)) => {
-                b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set))
-            }
-        }
+    fn admits(&self, path: &AbsPath) -> bool {
+        self.covers(path)
     }
 
-    fn meet_set(self, new: &Arc<PathSet>) -> Self {
-        let Self::Only(PathClauses(mut clauses)) = self else { return self };
-        if clauses.contains(new) {
-            return Self::Only(PathClauses(clauses));
-        }
-        for index in 0..clauses.len() {
-            let explicit = clauses.get(index).and_then(|old| explicit_meet(old, new));
-            match explicit {
-                Some(None) => return Self::None,
-                Some(Some(met)) => {
-                    clauses.remove(index);
-                    let met = Arc::new(met);
-                    if clauses.is_empty() {
-                        return Self::Only(PathClauses(vec![met]));
-                    }
-                    return Self::Only(PathClauses(clauses)).meet_set(&met);
-                }
-                None => {}
-            }
-        }
-        clauses.push(Arc::clone(new));
-        clauses.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
-        Self::Only(PathClauses(clauses))
+    fn explicit_meet(&self, other: &Self) -> Option<Option<Self>> {
+        explicit_meet(self, other)
     }
 
-    /// Whether every path here is also in `other`, with a path that is not.
-    #[must_use]
-    pub fn within(&self, other: &Self) -> Containment<AbsPath> {
+    fn within(clauses: &[&Self], bounds: Bounds<'_, Self>) -> Containment<AbsPath> {
         let mut budget = Budget::new();
-        let everything;
-        let clauses = match self {
-            Self::None => return Containment::Contained,
-            Self::Any => {
-                everything = [Arc::new(PathSet::everything())];
-                &everything[..]
-            }
-            Self::Only(clauses) => &clauses.0,
-        };
-        match other {
-            Self::Any => Containment::Contained,
-            Self::None => clauses_within(clauses, None, &mut budget),
-            Self::Only(bounds) => bounds.0.iter().fold(Containment::Contained, |answer, bound| {
+        match bounds {
+            Bounds::Nothing => clauses_within(clauses, None, &mut budget),
+            Bounds::All(bounds) => bounds.iter().fold(Containment::Contained, |answer, bound| {
                 answer.and_then(|| clauses_within(clauses, Some(bound), &mut budget))
             }),
         }
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.order_key().cmp(&other.order_key())
     }
 }
 
 /// Whether the conjunction is within the union (`None`: within nothing at all).
 fn clauses_within(
-    clauses: &[Arc<PathSet>],
+    clauses: &[&PathSet],
     bound: Option<&PathSet>,
     budget: &mut Budget,
 ) -> Containment<AbsPath> {
     if let Some(bound) = bound
-        && clauses.iter().any(|set| **set == *bound)
+        && clauses.contains(&bound)
     {
         return Containment::Contained;
     }
@@ -147,7 +79,7 @@ fn clauses_within(
         return Containment::Contained;
     };
     let others: Vec<&PathSet> =
-        clauses.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, set)| &**set).collect();
+        clauses.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, set)| *set).collect();
     let mut answer = Containment::Contained;
     for tree in driver.trees() {
         answer = answer.and_then(|| tree_within(tree, &others, bound, budget));

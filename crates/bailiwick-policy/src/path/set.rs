@@ -56,7 +56,7 @@ impl PathSet {
     }
 
     /// Every path.
-    pub(super) fn everything() -> Self {
+    pub(super) fn all_paths() -> Self {
         Self { trees: Box::new(["".into()]), globs: Box::new([]) }
     }
 
