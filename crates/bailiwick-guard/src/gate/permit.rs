@@ -18,12 +18,19 @@ pub struct Permit {
     context: ToolContext,
     grant: Grant,
     index: usize,
-    settled: bool,
+    progress: Progress,
+}
+
+/// How far a permit has come.
+enum Progress {
+    Unused,
+    Running(Instant),
+    Settled,
 }
 
 impl Permit {
     pub(super) const fn mint(call: Call, context: ToolContext, grant: Grant, index: usize) -> Self {
-        Self { call, context, grant, index, settled: false }
+        Self { call, context, grant, index, progress: Progress::Unused }
     }
 
     /// The call as it will run.
@@ -50,9 +57,10 @@ impl Permit {
 
     pub(crate) async fn run_any(mut self, tool: &dyn AnyTool) -> Result<Value, ToolError> {
         let started = Instant::now();
+        self.progress = Progress::Running(started);
         let args = std::mem::take(&mut self.call.args);
         let result = catching(tool.invoke(args, &self.context)).await;
-        self.settled = true;
+        self.progress = Progress::Settled;
         let untouched = !self.context.has_acted();
         if result.as_ref().is_err_and(|error| error.denial().is_some()) && untouched {
             self.put_back();
@@ -73,11 +81,7 @@ impl Permit {
     }
 
     fn record_end(&self, result: &Result<Value, ToolError>, started: Instant) {
-        let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let event = Event::new(Kind::ToolFinished)
-            .with_tool(self.context.tool())
-            .with_parent(self.context.seq())
-            .with_duration_us(took);
+        let event = self.end(Some(started));
         let event = match result {
             Ok(_) => event.with_decision(Decision::Allow),
             Err(error) => {
@@ -87,14 +91,31 @@ impl Permit {
         };
         drop(self.context.journal().append(event));
     }
+
+    fn end(&self, started: Option<Instant>) -> Event {
+        let event =
+            Event::new(Kind::ToolFinished).with_tool(self.context.tool()).with_parent(self.context.seq());
+        match started {
+            Some(started) => {
+                event.with_duration_us(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX))
+            }
+            None => event,
+        }
+    }
 }
 
 impl Drop for Permit {
-    /// A call that was let through and never ran costs nothing; one that was cut off has run.
+    /// A call that touched nothing costs nothing; that it never ran, or was cut off, is recorded.
     fn drop(&mut self) {
-        if !self.settled && !self.context.has_acted() {
+        let (started, code) = match self.progress {
+            Progress::Settled => return,
+            Progress::Unused => (None, "permit-unused"),
+            Progress::Running(started) => (Some(started), "tool-cancelled"),
+        };
+        if !self.context.has_acted() {
             self.put_back();
         }
+        drop(self.context.journal().append(self.end(started).with_decision(Decision::Allow).with_code(code)));
     }
 }
 

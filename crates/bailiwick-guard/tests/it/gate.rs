@@ -388,3 +388,41 @@ fn a_permit_that_is_dropped_puts_its_call_back() {
         registry.gate().authorize(Call { tool: "p".into(), args: json!({}) }, &grant, None).ok().unwrap();
     assert_eq!(code(block(permit.run(&Probe::named("q")))), "tool-not-found", "a permit is for one tool");
 }
+
+/// Checks something if told to, then never comes back.
+struct Stuck;
+
+impl Tool for Stuck {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn schema(&self) -> Value {
+        json!({})
+    }
+
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+        if args["act"] == true {
+            context.check_exec("git")?;
+        }
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn a_call_that_is_cut_off_is_recorded_and_charged_for_what_it_touched() {
+    let dir = Dir::new();
+    let registry = builder(&dir).tool(Stuck).build().unwrap();
+    let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(2), ..Caveats::top() }).unwrap();
+    for (act, left) in [(false, 2), (true, 1)] {
+        let call = registry.dispatch("stuck", json!({ "act": act }), &grant);
+        let cut =
+            block(async { tokio::time::timeout(std::time::Duration::from_millis(5), call).await.is_err() });
+        assert!(cut);
+        assert_eq!(grant.calls_left(), Some(left));
+    }
+    drop(registry);
+    let records = dir.records(Filter::default());
+    let codes: Vec<_> = records.iter().filter_map(|record| record.event()?.code()).collect();
+    assert_eq!(codes, ["tool-cancelled", "tool-cancelled"]);
+}

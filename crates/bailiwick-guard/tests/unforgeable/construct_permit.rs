@@ -2,7 +2,7 @@
 use bailiwick_guard::{Call, Grant, Permit, ToolContext};
 
 fn forge(call: Call, context: ToolContext, grant: Grant) -> Permit {
-    Permit { call, context, grant, index: 0, settled: false }
+    Permit { call, context, grant, index: 0 }
 }
 
 fn main() {}
