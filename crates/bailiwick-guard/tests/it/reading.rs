@@ -1,6 +1,6 @@
 //! Filters, following, and lines that cannot be read.
 use super::support::{Dir, event, session};
-use bailiwick_guard::journal::{Filter, Follow, Options, records};
+use bailiwick_guard::journal::{Filter, Follow, Options, records, sessions};
 use bailiwick_policy::journal::{Decision, Event, Kind};
 use std::fs;
 
@@ -75,4 +75,20 @@ fn a_directory_that_is_not_there_is_empty() {
     let dir = Dir::new();
     assert!(dir.records(Filter::default()).is_empty());
     assert!(dir.verify().is_intact());
+}
+
+#[test]
+fn sessions_are_listed_with_their_size_and_last_line() {
+    let dir = Dir::new();
+    assert_eq!(sessions(&dir.path()).unwrap(), []);
+    let clock: [fn() -> u64; 2] = [|| 7, || 9];
+    for (name, clock) in ["a", "b"].into_iter().zip(clock) {
+        let journal = dir.open(name, Options { clock, ..Options::default() });
+        journal.append(event("x")).unwrap();
+        journal.close().unwrap();
+    }
+    let listed = sessions(&dir.path()).unwrap();
+    let seen: Vec<_> = listed.iter().map(|one| (one.session.as_str(), one.segments, one.last)).collect();
+    assert_eq!(seen, [("a", 1, Some(7)), ("b", 1, Some(9))]);
+    assert_eq!(listed[0].bytes, fs::metadata(dir.file("a.000000.jsonl")).unwrap().len());
 }
