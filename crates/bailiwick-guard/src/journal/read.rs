@@ -62,7 +62,7 @@ pub struct Unreadable {
 pub fn records(
     dir: &Path,
     filter: Filter,
-) -> Result<impl Iterator<Item = Result<Found, JournalFault>>, JournalFault> {
+) -> Result<impl Iterator<Item = Result<Found, JournalFault>> + use<>, JournalFault> {
     let layout = Layout::for_reading(dir);
     let mut files = VecDeque::new();
     for session in layout.sessions()? {
