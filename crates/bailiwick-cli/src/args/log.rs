@@ -27,9 +27,9 @@ Text on a terminal, JSON elsewhere, unless --format says otherwise.
 Exit codes: 0 ok · 1 verification failed · 2 usage · 3 a journal or a line of it cannot be read · 5 fault")]
 pub(crate) struct Log {
     #[command(flatten)]
-    pub(crate) selection: Selection,
-    #[command(flatten)]
     pub(crate) tail: Tail,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
     #[command(subcommand)]
     pub(crate) command: Option<LogCommand>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Selection {
     #[arg(long, global = true, value_name = "DECISION", value_parser = decision())]
     pub(crate) decision: Option<Decision>,
     /// Only events of this kind.
-    #[arg(long, global = true, value_name = "KIND", value_parser = kind(), hide_possible_values = true)]
+    #[arg(long, global = true, value_name = "KIND", value_parser = kind())]
     pub(crate) kind: Option<Kind>,
     /// Only from this time on: RFC 3339, or `10m`, `2h`, `3d` ago.
     #[arg(long, global = true, value_name = "TIME")]

@@ -8,6 +8,7 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::journal::{Decision, Event, Kind};
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
+use bailiwick_policy::path::AbsPath;
 
 /// What the tool may do in a manifest that holds nothing but what `why` offers.
 fn pasted(demo: &Demo, event: &str, tool: &str) -> Authority {
@@ -27,7 +28,7 @@ fn the_smallest_grant_allows_what_was_denied() {
         ("demo:4", "run", Request::Spawn(Spawn::plain(rm))),
         ("demo:7", "run", Request::Net(address)),
         ("demo:10", "run", Request::ReadEnv("TOKEN".into())),
-        ("demo:12", "read", Request::Read("/etc/hosts".parse().unwrap())),
+        ("demo:12", "read", Request::Read(AbsPath::new("/etc/hosts").unwrap())),
     ];
     for (event, tool, request) in &requests {
         let granted = pasted(&demo, event, tool);

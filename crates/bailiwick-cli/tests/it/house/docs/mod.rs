@@ -1,7 +1,8 @@
 //! What the documents show is what happens.
 //!
 //! Every ```` ```sh ```` and ```` ```console ```` block of README.md and `docs/` runs, top to bottom, in one
-//! fresh folder per document that holds a copy of `examples/`, with the built `bailiwick` first on the PATH.
+//! fresh folder per document that holds a copy of `examples/` and a journal in `journal/`, with the built
+//! `bailiwick` first on the PATH.
 //!
 //! - In a `console` block a line that starts with `$ ` is a command and the lines after it are what it prints,
 //!   stdout and stderr together; a line `...` stands for any number of lines, and no lines for no output.

@@ -33,7 +33,7 @@ pub(super) struct Outcome {
 }
 
 impl Session {
-    /// A fresh folder with a copy of `examples`, and `binary`'s folder first on the PATH.
+    /// A fresh folder with a copy of `examples` and a small journal in `journal`, and `binary`'s folder first on the PATH.
     pub(super) fn open(binary: &Path, examples: &Path) -> Self {
         let scratch = tempfile::tempdir().expect("a temporary folder can be made");
         for folder in ["work", "home"] {
@@ -41,6 +41,7 @@ impl Session {
         }
         let session = Self { path: path_with(binary), scratch };
         copy(examples, &session.work().join("examples"));
+        crate::journal::write(&session.work().join("journal"), "demo");
         session
     }
 
