@@ -33,7 +33,7 @@ pub(super) struct Outcome {
 }
 
 impl Session {
-    /// A fresh folder with a copy of `examples` and a small journal in `journal`, and `binary`'s folder first on the PATH.
+    /// A fresh folder with a copy of `examples`, and `binary`'s folder first on the PATH.
     pub(super) fn open(binary: &Path, examples: &Path) -> Self {
         let scratch = tempfile::tempdir().expect("a temporary folder can be made");
         for folder in ["work", "home"] {
@@ -41,8 +41,13 @@ impl Session {
         }
         let session = Self { path: path_with(binary), scratch };
         copy(examples, &session.work().join("examples"));
-        crate::journal::write(&session.work().join("journal"), "demo");
         session
+    }
+
+    /// The same with a small journal in `journal`.
+    pub(super) fn with_journal(self) -> Self {
+        crate::journal::write(&self.work().join("journal"), "demo");
+        self
     }
 
     /// Runs the commands of one block in one shell, so that `cd` and variables carry over.
