@@ -77,6 +77,38 @@ pub fn records(
     }))
 }
 
+/// The last `count` records of `session` that `filter` wants, oldest first, and what was unreadable on the way.
+///
+/// Reads segments from the newest back, and no more of them than it needs.
+pub fn last_records(
+    dir: &Path,
+    session: &SessionId,
+    filter: &Filter,
+    count: usize,
+) -> Result<(Vec<Record>, Vec<Unreadable>), JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let (mut last, mut unreadable) = (VecDeque::new(), Vec::new());
+    for number in layout.segments(session)?.into_iter().rev() {
+        let file = layout.segment(session, number);
+        let mut own = VecDeque::new();
+        for found in scan(&file, &layout::read_all(&file)?, 0, filter) {
+            match found {
+                Ok(record) => own.push_back(record),
+                Err(bad) => unreadable.push(bad),
+            }
+            if own.len() > count - last.len() {
+                own.pop_front();
+            }
+        }
+        own.append(&mut last);
+        last = own;
+        if last.len() >= count {
+            break;
+        }
+    }
+    Ok((last.into(), unreadable))
+}
+
 /// A session as its files show it. Whether they are genuine is [`verify`](super::verify())'s question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {

@@ -98,7 +98,7 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
     verify_watched(dir, expected, |_, _| {})
 }
 
-/// The same; `watch` is told after each session how many lines and sessions were walked so far.
+/// The same; `watch` is told after each segment how many lines and sessions were walked so far.
 ///
 /// # Errors
 /// As [`verify`].
@@ -118,10 +118,11 @@ pub fn verify_watched(
     let (mut sessions, mut lines) = (Vec::new(), 0);
     for name in names {
         if expected.session.as_ref().is_none_or(|only| *only == name) {
-            let report = session::verify(&layout, &name, &index, expected, &mut seals)?;
+            let done = sessions.len();
+            let mut on_segment = |own| watch(lines + own, done);
+            let report = session::verify(&layout, &name, &index, expected, (&mut seals, &mut on_segment))?;
             lines += report.lines;
             sessions.push(report);
-            watch(lines, sessions.len());
         }
     }
     let index = index.problem.map(|located| problem(&layout.index(), located));

@@ -1,11 +1,11 @@
 //! `bailiwick log tail`: the last events, and those to come.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bailiwick_guard::journal::{Filter, Follow, Found, JournalFault, records};
+use bailiwick_guard::journal::{Follow, Found, JournalFault, last_records};
 use bailiwick_policy::journal::{Record, SessionId};
 
 use super::{Scope, complaint, unreadable};
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The last events of a session, oldest first.
 #[derive(Default)]
 struct Last {
-    records: VecDeque<Record>,
+    records: Vec<Record>,
     complaints: String,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn run(scope: Scope, lines: usize, follow: bool) -> anyhow::Result<An
         return Ok(Answer { exit, out, complaint: last.complaints });
     };
     let begun = [Chunk::Complaint(last.complaints), Chunk::Out(text)];
-    let seen = last.records.back().map(|record| (record.session.clone(), record.seq)).into_iter().collect();
+    let seen = last.records.last().map(|record| (record.session.clone(), record.seq)).into_iter().collect();
     let stopped = terminal::interrupted()?;
     let rest = Following { following, seen, scope, stopped };
     let is_json = rest.scope.format == AnswerFormat::Json;
@@ -57,15 +57,9 @@ fn read(scope: &Scope, lines: usize) -> Result<Last, JournalFault> {
         None => scope.newest()?,
     };
     let Some(session) = session else { return Ok(last) };
-    for found in records(&scope.dir, Filter { session: Some(session), ..scope.filter.clone() })? {
-        match found? {
-            Ok(record) => last.records.push_back(record),
-            Err(unreadable) => last.complaints += &complaint(&unreadable.to_string()),
-        }
-        if last.records.len() > lines {
-            last.records.pop_front();
-        }
-    }
+    let (records, unreadable) = last_records(&scope.dir, &session, &scope.filter, lines)?;
+    last.records = records;
+    last.complaints = unreadable.iter().map(|one| complaint(&one.to_string())).collect();
     Ok(last)
 }
 

@@ -21,6 +21,9 @@ const SHOWN: usize = 20;
 /// Before this, nobody needs to be told that it goes on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long one note of progress stays.
+const REDRAWN: Duration = Duration::from_millis(200);
+
 /// What verification cannot show, whatever it finds.
 const NOT_SHOWN: [&str; 3] = [
     "who can read the key can write and sign another history",
@@ -62,10 +65,11 @@ fn watched(scope: &Scope, expected: &Expected) -> Result<Report, JournalFault> {
                 sessions.store(done, Ordering::Relaxed);
             })
         });
-        let started = Instant::now();
+        let (started, mut shown) = (Instant::now(), PATIENCE);
         while !work.is_finished() {
             std::thread::sleep(Duration::from_millis(10));
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > shown {
+                shown = started.elapsed() + REDRAWN;
                 let (lines, done) = (lines.load(Ordering::Relaxed), sessions.load(Ordering::Relaxed));
                 let done = style::count(done, "session", "sessions");
                 progress
