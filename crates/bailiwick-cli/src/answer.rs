@@ -1,5 +1,6 @@
 //! What a command answers: text for people or programs, and an exit code.
 
+use std::fmt;
 use std::process::ExitCode;
 
 /// The exit codes of every command.
@@ -52,6 +53,44 @@ pub(crate) enum Out {
     Text(String),
     /// JSON whose bytes matter; escaped only when a terminal would show it.
     Bytes(String),
+    /// Piece by piece, as it comes.
+    Flow(Flow),
+}
+
+/// A result that is not there as a whole, perhaps without end.
+pub(crate) struct Flow {
+    /// Whether it is JSON rather than text.
+    pub(crate) is_json: bool,
+    pub(crate) chunks: Box<dyn Iterator<Item = anyhow::Result<Chunk>>>,
+}
+
+/// A piece of a flow.
+#[derive(Debug)]
+pub(crate) enum Chunk {
+    /// For stdout.
+    Out(String),
+    /// For stderr; the input is then not wholly valid.
+    Complaint(String),
+}
+
+impl Flow {
+    pub(crate) fn new(is_json: bool, chunks: impl Iterator<Item = anyhow::Result<Chunk>> + 'static) -> Self {
+        Self { is_json, chunks: Box::new(chunks) }
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow").field("is_json", &self.is_json).finish_non_exhaustive()
+    }
+}
+
+impl Chunk {
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Out(text) | Self::Complaint(text) => text.is_empty(),
+        }
+    }
 }
 
 impl Answer {

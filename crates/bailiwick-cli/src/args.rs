@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod log;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Init(Init),
     /// Ask whether a manifest allows something, and which line decides
     Allows(Allows),
+    /// Read, verify and explain the journal of what tools did and were denied
+    Log(log::Log),
     /// Print the JSON Schema of manifests, for editors
     #[command(after_help = "Example:\n  bailiwick schema > bailiwick.schema.json")]
     Schema,

@@ -4,6 +4,7 @@ mod allows;
 mod check;
 mod diff;
 mod init;
+mod log;
 mod snapshot;
 
 use bailiwick_policy::manifest::SCHEMA;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Allows(args) => Ok(allows::run(&args)),
+        Command::Log(args) => log::run(args),
         Command::Schema => Ok(Answer::result(Exit::Fine, SCHEMA.to_owned())),
         Command::Completions { shell } => completions(shell),
         Command::Codes => Ok(Answer::result(Exit::Fine, markdown::codes())),

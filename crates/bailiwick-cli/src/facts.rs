@@ -5,6 +5,7 @@
 //! finding, never a guess.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,6 +52,19 @@ pub(crate) fn for_manifest(manifest: &Manifest, settings: &[Setting]) -> Result<
         }
     }
     if found.is_empty() { Ok(facts) } else { Err(found) }
+}
+
+/// Where the journal is unless someone says otherwise. A relative `$XDG_STATE_HOME` counts for nothing.
+pub(crate) fn journal_dir() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    Some(state?.join("bailiwick/journal"))
+}
+
+/// Now, in microseconds since 1970.
+pub(crate) fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.ok().and_then(|since| u64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
 /// Today, in UTC.

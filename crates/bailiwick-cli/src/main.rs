@@ -1,7 +1,7 @@
 //! The `bailiwick` command: reads its arguments, runs one command and shows the answer.
 //!
 //! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
-//! the environment, only `input` reads files.
+//! the environment, only `input` reads files, and only the guard's library the journal.
 
 mod additions;
 mod answer;
@@ -9,7 +9,7 @@ mod args;
 mod commands;
 mod facts;
 mod input;
-
+mod moment;
 mod render;
 mod terminal;
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     let colour = line.colour;
     match commands::run(line.command) {
-        Ok(answer) => terminal::show(&answer, colour),
+        Ok(answer) => terminal::show(answer, colour),
         Err(fault) => terminal::show_fault(&fault, colour),
     }
 }

@@ -3,27 +3,126 @@
 //! Colours are kept on a terminal and dropped elsewhere, or as `--color` and `NO_COLOR` say. A reader that goes
 //! away (`bailiwick … | head -1`) is no error and changes no exit code.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::{BufRead as _, IsTerminal as _, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::answer::{Answer, Exit, Out};
+use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
 
 /// Prints an answer and gives its exit code.
-pub(crate) fn show(answer: &Answer, colour: clap::ColorChoice) -> ExitCode {
+pub(crate) fn show(answer: Answer, colour: clap::ColorChoice) -> ExitCode {
     let stdout = std::io::stdout();
-    let shown = match &answer.out {
-        Out::Text(text) => write(AutoStream::new(stdout, choice(colour)), text),
-        Out::Bytes(text) if stdout.is_terminal() => write(stdout, &escape::json(text)),
-        Out::Bytes(text) => write(stdout, text),
+    let shown = match answer.out {
+        Out::Text(text) => write(AutoStream::new(stdout, choice(colour)), &text),
+        Out::Bytes(text) if stdout.is_terminal() => write(stdout, &escape::json(&text)),
+        Out::Bytes(text) => write(stdout, &text),
+        Out::Flow(flow) => return show_flow(flow, answer.exit, colour),
     };
     let complained = write(AutoStream::new(std::io::stderr(), choice(colour)), &answer.complaint);
     match shown.and(complained) {
         Ok(()) => answer.exit.into(),
         Err(gone) if gone.kind() == std::io::ErrorKind::BrokenPipe => answer.exit.into(),
         Err(fault) => show_fault(&anyhow::Error::new(fault).context("cannot print the answer"), colour),
+    }
+}
+
+/// Prints pieces as they come, until there are no more or nobody reads them.
+fn show_flow(flow: Flow, exit: Exit, colour: clap::ColorChoice) -> ExitCode {
+    let mut exit = exit;
+    let escapes = flow.is_json && is_terminal();
+    for chunk in flow.chunks {
+        let shown = match chunk {
+            Ok(chunk) if chunk.is_empty() && nobody_reads() => return exit.into(),
+            Ok(Chunk::Out(text)) if escapes => write(std::io::stdout(), &escape::json(&text)),
+            Ok(Chunk::Out(text)) if flow.is_json => write(std::io::stdout(), &text),
+            Ok(Chunk::Out(text)) => write(AutoStream::new(std::io::stdout(), choice(colour)), &text),
+            Ok(Chunk::Complaint(text)) => {
+                exit = exit.max(Exit::Invalid);
+                write(AutoStream::new(std::io::stderr(), choice(colour)), &text)
+            }
+            Err(fault) => return show_fault(&fault, colour),
+        };
+        match shown {
+            Ok(()) => {}
+            Err(gone) if gone.kind() == std::io::ErrorKind::BrokenPipe => return exit.into(),
+            Err(fault) => {
+                return show_fault(&anyhow::Error::new(fault).context("cannot print the answer"), colour);
+            }
+        }
+    }
+    exit.into()
+}
+
+/// Whether the reader of a pipe has gone: found out without writing to it.
+fn nobody_reads() -> bool {
+    let stdout = std::io::stdout();
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let polled = poll(&mut asked, Some(&now)).is_ok();
+    polled && asked.iter().any(|one| one.revents().contains(PollFlags::ERR))
+}
+
+/// Whether people see what is printed.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Becomes true when the person at the terminal interrupts; the process then ends by itself.
+pub(crate) fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&flag);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.context("cannot wait for an interrupt")?;
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let kind = tokio::signal::unix::SignalKind::interrupt();
+            let mut signals = tokio::signal::unix::signal(kind);
+            let _ = ready.send(());
+            if let Ok(signals) = &mut signals {
+                signals.recv().await;
+                raised.store(true, Ordering::Release);
+            }
+        });
+    });
+    // without the thread, the signal ends the process as it does elsewhere
+    let _ = is_ready.recv();
+    Ok(flag)
+}
+
+/// Asks a person; `None` if there is none to ask.
+pub(crate) fn confirm(question: &str) -> anyhow::Result<Option<bool>> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(None);
+    }
+    write(stderr, &format!("{question} [y/N] "))?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    Ok(Some(matches!(answer.trim(), "y" | "Y" | "yes")))
+}
+
+/// One line on a terminal that says how far something is.
+pub(crate) struct Progress(());
+
+impl Progress {
+    /// Nothing where there is no terminal.
+    pub(crate) fn begin() -> Option<Self> {
+        std::io::stderr().is_terminal().then_some(Self(()))
+    }
+
+    pub(crate) fn show(&self, text: &str) {
+        drop(write(std::io::stderr(), &format!("\r\x1b[K{text}")));
+    }
+
+    pub(crate) fn end(self) {
+        self.show("");
     }
 }
 

@@ -14,10 +14,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::manifest::ArgumentAccess;
 use bailiwick_policy::net::percent_decoded;
-use bailiwick_policy::path::{AbsPath, PathScope};
+use bailiwick_policy::path::{AbsPath, PathPattern, PathScope};
 use serde_json::Value;
 
 use crate::resolve::{absolute, real};
@@ -159,8 +160,9 @@ impl ArgumentRules {
         let message = format!(
             "Tool '{tool}' denied by policy: path '{text}'{leads} outside declared filesystem policy [{declared}]"
         );
-        let action = if treatment == Treatment::Write { "write" } else { "read" };
-        Denial::new(DenialCode::ArgumentOutsidePolicy, message).smallest(format!("fs:{action}:{path}"))
+        let actions = if treatment == Treatment::Write { FsActions::WRITE } else { FsActions::READ };
+        let smallest = Capability::Fs { actions, path: PathPattern::below(path) };
+        Denial::new(DenialCode::ArgumentOutsidePolicy, message).smallest(smallest.to_string())
     }
 }
 

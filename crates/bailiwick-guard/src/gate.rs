@@ -22,7 +22,7 @@ use bailiwick_policy::journal::{Decision, Digest, Event, Kind};
 use bailiwick_policy::lattice::Containment;
 
 use crate::digest::digest;
-use crate::grant::{Effective, Grant, PerTool};
+use crate::grant::{Effective, Grant, Missing, PerTool};
 use crate::journal::Journal;
 use crate::rules::Rules;
 use crate::session::Session;
@@ -113,7 +113,7 @@ impl Gate {
         approval: Option<Approval>,
     ) -> Result<Permit, Refusal> {
         let Some(index) = self.position(&call.tool) else {
-            self.record_refusal(&call, "tool-not-found", "there is no such tool");
+            self.record_refusal(&call, "tool-not-found", "there is no such tool".to_owned(), None);
             return Err(Refusal::Error(ToolError::NotFound(call.tool.to_string())));
         };
         let (Some(entry), Some(counted)) = (self.entries.get(index), grant.tool(index)) else {
@@ -143,8 +143,14 @@ impl Gate {
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
         if let Some(missing) = &effective.missing {
-            let message = format!("the tool `{}` demands to {missing}, which is not granted", entry.name);
-            return Err(Stop::deny(call, Denial::new(DenialCode::RequiredNotGranted, message)));
+            let message =
+                format!("the tool `{}` demands to {}, which is not granted", entry.name, missing.example);
+            let denial = Denial::new(DenialCode::RequiredNotGranted, message);
+            let denial = match &missing.smallest {
+                Some(lines) => denial.smallest(&**lines),
+                None => denial,
+            };
+            return Err(Stop::deny(call, denial));
         }
         let call = self.judge(call, entry, approval.as_ref())?;
         if !counted.take_run(entry.rules.constraints.max_invocations) {
@@ -231,18 +237,24 @@ impl Gate {
     }
 
     fn deny(&self, call: &Call, denial: Denial) -> Refusal {
-        self.record_refusal(call, denial.code().as_str(), denial.message());
+        self.record_denial(call, &denial);
         Refusal::Error(ToolError::of(denial))
     }
 
+    pub(crate) fn record_denial(&self, call: &Call, denial: &Denial) {
+        let grant = denial.smallest_grant().map(str::to_owned);
+        self.record_refusal(call, denial.code().as_str(), denial.for_record(), grant);
+    }
+
     /// A refusal is recorded if it can be; that it cannot does not turn it into consent.
-    pub(crate) fn record_refusal(&self, call: &Call, code: &'static str, reason: &str) {
+    fn record_refusal(&self, call: &Call, code: &'static str, reason: String, grant: Option<String>) {
         let event = Event::new(Kind::CapabilityDenied)
             .with_tool(Arc::clone(&call.tool))
             .with_decision(Decision::Deny)
             .with_code(code)
-            .with_reason(reason.to_owned())
+            .with_reason(reason)
             .with_args_digest(digest(call));
+        let event = grant.into_iter().fold(event, Event::with_capability);
         drop(self.shared.journal.append(event));
     }
 }
@@ -265,8 +277,10 @@ fn effective(entry: &Entry, granted: &Authority) -> Effective {
     let missing = match required.within(granted) {
         _ if !entry.required.is_demanded() => None,
         Containment::Contained => None,
-        Containment::Exceeds(excess) => Some(excess.to_string().into()),
-        Containment::Undecided => Some("do what cannot be decided".into()),
+        Containment::Exceeds(excess) => Some(Missing::of(excess.to_string(), required, granted)),
+        Containment::Undecided => {
+            Some(Missing::of("do what cannot be decided".to_owned(), required, granted))
+        }
     };
     let met = granted.meet(required);
     let met = entry.rules.ceiling.as_ref().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));

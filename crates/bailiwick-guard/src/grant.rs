@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::Capability;
 use bailiwick_policy::lattice::CountBound;
 
 /// A session's authority and its budget. Clones share both.
@@ -33,7 +34,28 @@ pub(crate) struct PerTool {
 pub(crate) struct Effective {
     pub(crate) authority: Arc<Authority>,
     /// What a tool demands and the grant does not give.
-    pub(crate) missing: Option<Arc<str>>,
+    pub(crate) missing: Option<Missing>,
+}
+
+/// What a tool demands beyond the grant.
+#[derive(Debug, Clone)]
+pub(crate) struct Missing {
+    /// One thing it could not do, in words.
+    pub(crate) example: Box<str>,
+    /// The demanded capabilities that are not granted, one a line; none where no list of them says it.
+    pub(crate) smallest: Option<Box<str>>,
+}
+
+impl Missing {
+    pub(crate) fn of(example: String, required: &Authority, granted: &Authority) -> Self {
+        let lacks = |line: &Capability| {
+            !Authority::of(std::slice::from_ref(line)).is_ok_and(|one| one.within(granted).holds())
+        };
+        let lines = required.capabilities().unwrap_or_default();
+        let lines: Vec<String> = lines.iter().filter(|line| lacks(line)).map(ToString::to_string).collect();
+        let smallest = (!lines.is_empty()).then(|| lines.join("\n").into());
+        Self { example: example.into(), smallest }
+    }
 }
 
 impl Grant {

@@ -128,7 +128,7 @@ impl Registry {
     async fn ask(&self, call: Call, question: &str, grant: &Grant) -> Result<Permit, ToolError> {
         let denied = |call: &Call, why: &str| {
             let denial = Denial::new(DenialCode::ConsentMissing, format!("{question} {why}"));
-            self.gate.record_refusal(call, denial.code().as_str(), denial.message());
+            self.gate.record_denial(call, &denial);
             ToolError::Denied(denial)
         };
         let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };

@@ -133,7 +133,16 @@ impl Denial {
         &self.message
     }
 
-    /// The smallest grant that would allow it.
+    /// The reason and what is granted, as one line for a record.
+    #[must_use]
+    pub fn for_record(&self) -> String {
+        match &self.granted {
+            Some(granted) => format!("{} (granted: {granted})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The smallest grant that would allow it; several lines when it takes several capabilities.
     #[must_use]
     pub fn smallest_grant(&self) -> Option<&str> {
         self.smallest.as_deref()
@@ -142,12 +151,10 @@ impl Denial {
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "denied: {}", self.message)?;
-        if let Some(granted) = &self.granted {
-            write!(f, " (granted: {granted})")?;
-        }
+        write!(f, "denied: {}", self.for_record())?;
         match &self.smallest {
             Some(grant) => {
+                let grant = grant.replace('\n', "` and `");
                 write!(f, "; a person can allow it by granting `{grant}`; going around it will not work")
             }
             None => Ok(()),

@@ -2,8 +2,11 @@
 //!
 //! Whatever a manifest says stands inside `<code>`, where nobody is mentioned and nothing is a link.
 
+use bailiwick_guard::journal::JournalFault;
+use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::diff::{Diff, Difference};
 use bailiwick_policy::finding::{Code, Severity};
+use bailiwick_policy::journal::Tamper;
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::{escape, style};
@@ -80,7 +83,7 @@ fn code(text: &str) -> String {
 
 /// `docs/codes.md`.
 pub(crate) fn codes() -> String {
-    let mut text = "# Codes\n\nGenerated from the table in `bailiwick-policy`; a test keeps it true. A code never \
+    let mut text = "# Codes\n\nGenerated from the tables in the code; a test keeps it true. A code never \
                     changes its meaning and is\nnever reused. The alias is the name that other capability compilers \
                     use.\n\n## Findings\n\nWhat can be wrong with a text. `bailiwick check` exits with 1 if there \
                     is any, other commands with 3.\n\n"
@@ -96,6 +99,30 @@ pub(crate) fn codes() -> String {
              was not accepted.\n\n| code | severity | meaning |\n|---|---|---|\n";
     for code in differences {
         text += &format!("| `{code}` | {} | {} |\n", code.severity(), code.meaning());
+    }
+    text + &denials()
+}
+
+/// Codes that stand in the journal, or are said about it.
+fn denials() -> String {
+    let denials: Vec<_> = DenialCode::ALL.iter().map(|code| (code.as_str(), code.meaning())).collect();
+    let tampers: Vec<_> = Tamper::ALL.iter().map(|tamper| (tamper.code(), tamper.meaning())).collect();
+    let mut text = String::new();
+    for (title, about, rows) in [
+        ("Denials", "Why policy said no. `bailiwick log why` explains one.", &denials[..]),
+        (
+            "Faults of the journal",
+            "Why nothing can be recorded; then nothing runs.",
+            &JournalFault::MEANINGS[..],
+        ),
+        (
+            "Problems of a journal",
+            "What `bailiwick log verify` finds. It exits with 1 if there is any.",
+            &tampers[..],
+        ),
+    ] {
+        text += &format!("\n## {title}\n\n{about}\n\n| code | meaning |\n|---|---|\n");
+        text.extend(rows.iter().map(|(code, meaning)| format!("| `{code}` | {meaning} |\n")));
     }
     text
 }

@@ -13,4 +13,5 @@
 
 mod cli;
 mod house;
+mod journal;
 mod skip;

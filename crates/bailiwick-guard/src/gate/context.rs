@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bailiwick_policy::authority::{Authority, Explanation, Request, Spawn};
+use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::journal::{Decision, Event, Kind};
@@ -20,6 +20,9 @@ use crate::tool::ToolError;
 
 /// How often a path that changes while it is opened is looked at again.
 const MAX_LOOKS: usize = 16;
+
+/// How many granted lines a denial names.
+const MAX_SHOWN: usize = 8;
 
 /// The authority of one running call: the meet of what was granted and what the tool needs, and no more.
 ///
@@ -64,7 +67,7 @@ impl ToolContext {
         let capability: Result<Capability, _> = format!("exec:spawn:{program}").parse();
         let request = match capability {
             Ok(Capability::Exec { program: Some(program), .. }) => Request::Spawn(Spawn::plain(program)),
-            _ => return Err(self.deny(unreadable("program", program), None)),
+            _ => return Err(self.deny(unreadable("program", program))),
         };
         self.check(&request, || format!("exec of \"{program}\" is not within the granted authority"))
     }
@@ -74,7 +77,7 @@ impl ToolContext {
     /// # Errors
     /// The denial, recorded.
     pub fn check_net(&self, host: &str, port: u16) -> Result<(), ToolError> {
-        let Ok(host) = Host::new(host) else { return Err(self.deny(unreadable("host", host), None)) };
+        let Ok(host) = Host::new(host) else { return Err(self.deny(unreadable("host", host))) };
         let request = Request::Net(NetRequest::new(host, port, Speak::Tls));
         self.check(&request, || format!("{request} is not within the granted authority"))
     }
@@ -166,7 +169,7 @@ impl ToolContext {
                 Err(NotOpened::Changed) => {}
                 Err(NotOpened::NotAFile) => {
                     let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
-                    return Err(self.deny(Denial::new(DenialCode::PathNotAFile, message), None));
+                    return Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)));
                 }
                 Err(NotOpened::Io(error)) => {
                     return Err(ToolError::Other(format!("cannot open `{}`: {error}", path.escape_debug())));
@@ -174,14 +177,14 @@ impl ToolContext {
             }
         }
         let message = format!("\"{}\" led elsewhere each time it was opened", path.escape_debug());
-        Err(self.deny(Denial::new(DenialCode::PathChanged, message), None))
+        Err(self.deny(Denial::new(DenialCode::PathChanged, message)))
     }
 
     fn real(&self, path: &str) -> Result<AbsPath, ToolError> {
         let found = absolute(path, &self.shared.session).and_then(|path| real(&path));
         found.map_err(|why| {
             let message = format!("path \"{}\" cannot be judged: {why}", path.escape_debug());
-            self.deny(Denial::new(DenialCode::PathUnreadable, message), None)
+            self.deny(Denial::new(DenialCode::PathUnreadable, message))
         })
     }
 
@@ -189,11 +192,14 @@ impl ToolContext {
     fn check(&self, request: &Request, message: impl Fn() -> String) -> Result<(), ToolError> {
         if self.shared.generation.load(Ordering::Acquire) != self.minted_in {
             let denial = Denial::new(DenialCode::Revoked, "the grant was revoked while the tool ran");
-            return Err(self.deny(denial, None));
+            return Err(self.deny(denial));
         }
         if !self.authority.allows(request) {
-            let explanation = self.authority.explain(request);
-            return Err(self.deny(Denial::of(&explanation, message()), Some(&explanation)));
+            let denial = Denial::of(&self.authority.explain(request), message());
+            return Err(self.deny(match granted(&self.authority, request) {
+                Some(granted) => denial.granted(granted),
+                None => denial,
+            }));
         }
         let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(request.to_string());
         match self.shared.journal.append(event) {
@@ -208,12 +214,12 @@ impl ToolContext {
         }
     }
 
-    fn deny(&self, denial: Denial, explanation: Option<&Explanation>) -> ToolError {
+    fn deny(&self, denial: Denial) -> ToolError {
         let event = self
             .event(Kind::CapabilityDenied, Decision::Deny)
             .with_code(denial.code().as_str())
-            .with_reason(denial.message().to_owned());
-        let event = match explanation.and_then(Explanation::smallest_grant) {
+            .with_reason(denial.for_record());
+        let event = match denial.smallest_grant() {
             Some(grant) => event.with_capability(grant.to_owned()),
             None => event,
         };
@@ -224,6 +230,19 @@ impl ToolContext {
     fn event(&self, kind: Kind, decision: Decision) -> Event {
         Event::new(kind).with_tool(Arc::clone(&self.tool)).with_decision(decision).with_parent(self.seq)
     }
+}
+
+/// What is granted on the axis of a request: a handful of lines, none where no list of them says it.
+fn granted(authority: &Authority, request: &Request) -> Option<String> {
+    let lines = authority.capabilities_on(request.axis())?;
+    if lines.is_empty() {
+        return Some("nothing".to_owned());
+    }
+    let mut shown: Vec<String> = lines.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
+    if lines.len() > MAX_SHOWN {
+        shown.push(format!("and {} more", lines.len() - MAX_SHOWN));
+    }
+    Some(shown.join(", "))
 }
 
 fn unreadable(what: &str, text: &str) -> Denial {

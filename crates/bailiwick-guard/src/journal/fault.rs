@@ -80,6 +80,20 @@ pub enum Cause {
 }
 
 impl JournalFault {
+    /// What each code means, in one line.
+    pub const MEANINGS: [(&str, &str); 10] = [
+        ("journal-directory", "the directory has another owner, or others may write to it"),
+        ("journal-key", "the key has another owner or mode, or is none"),
+        ("journal-locked", "another process writes the session"),
+        ("journal-damaged", "what is there does not verify, and nothing is added to it"),
+        ("journal-full", "the disk is full"),
+        ("journal-io", "the system failed to read or write"),
+        ("journal-busy", "the queue stayed full: the disk is too slow"),
+        ("journal-event-too-large", "the event does not fit a line"),
+        ("journal-closed", "the journal was closed"),
+        ("journal-stopped", "the journal's writer is gone"),
+    ];
+
     /// Every code.
     pub const CODES: [&str; 10] = [
         "journal-directory",

@@ -36,10 +36,10 @@ pub use fault::{Cause, JournalFault};
 pub use handle::{Ack, Journal};
 pub use key::{fingerprint, local_fingerprint};
 pub use name::new_session;
-pub use read::{Filter, Follow, Found, Unreadable, records};
+pub use read::{Filter, Follow, Found, Listed, Unreadable, last_records, records, sessions};
 pub use redact::{Body, Redaction};
 pub use retain::{Retained, retain};
-pub use verify::{Expected, Problem, Report, SessionReport, verify};
+pub use verify::{Expected, Problem, Report, SessionReport, verify, verify_watched};
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! question. A line that is not a record is handed out as such, with its place.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{Decision, Line, LineError, Record, SessionId};
+use bailiwick_policy::journal::{Decision, Kind, Line, LineError, MAX_LINE, Record, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ pub struct Filter {
     pub tool: Option<String>,
     /// With this decision.
     pub decision: Option<Decision>,
+    /// Of this kind.
+    pub kind: Option<Kind>,
     /// Not before this time, in microseconds since 1970.
     pub since: Option<u64>,
     /// Before this time.
@@ -30,6 +32,7 @@ impl Filter {
     fn wants(&self, line: &Line<'_>) -> bool {
         (self.with_seals || line.seal_kind().is_none())
             && self.decision.is_none_or(|decision| line.decision() == Some(decision))
+            && self.kind.is_none_or(|kind| line.kind() == Some(kind))
             && self.since.is_none_or(|since| line.time() >= since)
             && self.until.is_none_or(|until| line.time() < until)
             && self.tool.as_ref().is_none_or(|tool| line.is_for_tool(tool))
@@ -59,7 +62,7 @@ pub struct Unreadable {
 pub fn records(
     dir: &Path,
     filter: Filter,
-) -> Result<impl Iterator<Item = Result<Found, JournalFault>>, JournalFault> {
+) -> Result<impl Iterator<Item = Result<Found, JournalFault>> + use<>, JournalFault> {
     let layout = Layout::for_reading(dir);
     let mut files = VecDeque::new();
     for session in layout.sessions()? {
@@ -72,6 +75,74 @@ pub fn records(
         Ok(text) => scan(&file, &text, 0, &filter).map(Ok).collect::<Vec<_>>(),
         Err(fault) => vec![Err(fault)],
     }))
+}
+
+/// The last `count` records of `session` that `filter` wants, oldest first, and what was unreadable on the way.
+///
+/// Reads segments from the newest back, and no more of them than it needs.
+pub fn last_records(
+    dir: &Path,
+    session: &SessionId,
+    filter: &Filter,
+    count: usize,
+) -> Result<(Vec<Record>, Vec<Unreadable>), JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let (mut last, mut unreadable) = (VecDeque::new(), Vec::new());
+    for number in layout.segments(session)?.into_iter().rev() {
+        let file = layout.segment(session, number);
+        let mut own = VecDeque::new();
+        for found in scan(&file, &layout::read_all(&file)?, 0, filter) {
+            match found {
+                Ok(record) => own.push_back(record),
+                Err(bad) => unreadable.push(bad),
+            }
+            if own.len() > count - last.len() {
+                own.pop_front();
+            }
+        }
+        own.append(&mut last);
+        last = own;
+        if last.len() >= count {
+            break;
+        }
+    }
+    Ok((last.into(), unreadable))
+}
+
+/// A session as its files show it. Whether they are genuine is [`verify`](super::verify())'s question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The session.
+    pub session: SessionId,
+    /// How many segments it has.
+    pub segments: usize,
+    /// How long they are together, in bytes.
+    pub bytes: u64,
+    /// When its last whole line says it was written, in microseconds since 1970.
+    pub last: Option<u64>,
+}
+
+/// The sessions of `dir`, by name. Reads no more of each than its end.
+pub fn sessions(dir: &Path) -> Result<Vec<Listed>, JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let list = |session: SessionId| {
+        let numbers = layout.segments(&session)?;
+        let (mut bytes, mut last) = (0, None);
+        for number in &numbers {
+            let path = layout.segment(&session, *number);
+            let len = layout::open_existing(&path)?.metadata().during("look at", &path)?.len();
+            let end = read_from(&path, len.saturating_sub(2 * MAX_LINE as u64))?;
+            bytes += len;
+            last = last_time(&end).or(last);
+        }
+        Ok(Listed { session, segments: numbers.len(), bytes, last })
+    };
+    layout.sessions()?.into_iter().map(list).collect()
+}
+
+fn last_time(end: &[u8]) -> Option<u64> {
+    let mut lines = end.rsplit(|byte| *byte == b'\n');
+    lines.find_map(|line| Line::parse(line).ok()).map(|line| line.time())
 }
 
 /// The wanted records of the whole lines of `text`; `before` lines precede it in the file.
@@ -98,6 +169,15 @@ struct Place {
     lines: usize,
 }
 
+impl Place {
+    /// The place behind the whole lines of `text`, which starts here.
+    fn after(self, text: &[u8]) -> Self {
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        Self { offset: self.offset + whole as u64, lines: self.lines + lines, ..self }
+    }
+}
+
 impl Follow {
     /// Follows from the beginning of what is there.
     pub fn from_start(dir: &Path, filter: Filter) -> Self {
@@ -107,7 +187,12 @@ impl Follow {
     /// Follows from the end of what is there.
     pub fn from_end(dir: &Path, filter: Filter) -> Result<Self, JournalFault> {
         let mut follow = Self::from_start(dir, filter);
-        follow.poll()?;
+        for session in follow.layout.sessions()? {
+            if let Some(number) = follow.layout.segments(&session)?.pop() {
+                let text = layout::read_all(&follow.layout.segment(&session, number))?;
+                follow.places.insert(session, Place { number, ..Place::default() }.after(&text));
+            }
+        }
         Ok(follow)
     }
 
@@ -128,11 +213,8 @@ impl Follow {
                 }
                 let file = self.layout.segment(&session, number);
                 let text = read_from(&file, place.offset)?;
-                let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                let text = text.get(..whole).unwrap_or_default();
-                found.extend(scan(&file, text, place.lines, &self.filter));
-                place.offset += whole as u64;
-                place.lines += text.iter().filter(|byte| **byte == b'\n').count();
+                found.extend(scan(&file, &text, place.lines, &self.filter));
+                *place = place.after(&text);
             }
         }
         Ok(found)

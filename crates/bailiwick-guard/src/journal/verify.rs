@@ -95,6 +95,18 @@ impl Report {
 /// # Errors
 /// Only when the files cannot be read; what is wrong in them is in the report.
 pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
+    verify_watched(dir, expected, |_, _| {})
+}
+
+/// The same; `watch` is told after each segment how many lines and sessions were walked so far.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_watched(
+    dir: &Path,
+    expected: &Expected,
+    mut watch: impl FnMut(u64, usize),
+) -> Result<Report, JournalFault> {
     let layout = Layout::for_reading(dir);
     let local = key::local_public(&layout).ok().flatten().map(|public| fingerprint(&public));
     let mut seals = Seals { key: expected.key.or(local), public: None };
@@ -103,10 +115,14 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
     let index = Index::read(&layout, |line| seals.check_line(line))?;
     names.extend(index.sessions.keys().cloned());
     names.extend(expected.heads.iter().map(|(session, _)| session.clone()));
-    let mut sessions = Vec::new();
+    let (mut sessions, mut lines) = (Vec::new(), 0);
     for name in names {
         if expected.session.as_ref().is_none_or(|only| *only == name) {
-            sessions.push(session::verify(&layout, &name, &index, expected, &mut seals)?);
+            let done = sessions.len();
+            let mut on_segment = |own| watch(lines + own, done);
+            let report = session::verify(&layout, &name, &index, expected, (&mut seals, &mut on_segment))?;
+            lines += report.lines;
+            sessions.push(report);
         }
     }
     let index = index.problem.map(|located| problem(&layout.index(), located));

@@ -20,6 +20,11 @@ fn every_name_is_in_the_docs() {
 }
 
 #[test]
+fn every_refusal_has_its_meaning() {
+    assert_eq!(JournalFault::MEANINGS.map(|(code, _)| code), JournalFault::CODES);
+}
+
+#[test]
 fn the_docs_name_no_problem_or_refusal_that_does_not_exist() {
     let docs = std::fs::read_to_string(DOCS).unwrap();
     let own = ["journal-repaired", "journal-unsigned-tail", "journal-recovered", "journal-seal-v1"];

@@ -426,3 +426,45 @@ fn a_call_that_is_cut_off_is_recorded_and_charged_for_what_it_touched() {
     let codes: Vec<_> = records.iter().filter_map(|record| record.event()?.code()).collect();
     assert_eq!(codes, ["tool-cancelled", "tool-cancelled"]);
 }
+
+#[test]
+fn a_denial_is_recorded_with_what_is_granted_and_what_would_allow_it() {
+    let dir = Dir::new();
+    let text = "name = 's'\nversion = '1'\n[[tools]]\nname = 'p'\ncapabilities = ['fs:read:/srv']\n\
+                [[tools]]\nname = 'demanding'\ncapabilities = ['exec:spawn:*']\n";
+    let checked = Manifest::parse(text).unwrap().check(&HostFacts::unknown()).unwrap();
+    let demands = vec!["exec:spawn:git", "exec:spawn:make", "clock:system"];
+    let registry = builder(&dir)
+        .tool(Probe::named("p"))
+        .tool(Probe { demands, ..Probe::named("demanding") })
+        .manifest(&checked)
+        .build()
+        .unwrap();
+    let exec = Scope::only(["git".to_owned()]);
+    let grant = registry.mint_grant(&Caveats { exec, ..Caveats::top() }).unwrap();
+    let calls = [
+        ("p", json!({ "path": "/etc/a*b" })),
+        ("p", json!({ "exec": "rm" })),
+        ("p", json!({ "env": "TOKEN" })),
+        ("demanding", json!({})),
+    ];
+    for (tool, args) in calls {
+        assert!(block(registry.dispatch(tool, args, &grant)).unwrap_err().denial().is_some());
+    }
+    drop(registry);
+    let filter = Filter { kind: Some(Kind::CapabilityDenied), ..Filter::default() };
+    let seen: Vec<_> = dir
+        .records(filter)
+        .iter()
+        .filter_map(|record| {
+            Some((record.event()?.capability()?.to_owned(), record.event()?.reason()?.to_owned()))
+        })
+        .collect();
+    let capabilities: Vec<&str> = seen.iter().map(|(capability, _)| &**capability).collect();
+    assert_eq!(
+        capabilities,
+        ["fs:read:/etc/a[*]b", "exec:spawn:rm", "env:read:TOKEN", "exec:spawn:make"],
+        "what is missing, and no more"
+    );
+    assert!(seen[1].1.ends_with("not within the granted authority (granted: nothing)"), "{seen:?}");
+}

@@ -1,7 +1,7 @@
 //! Filters, following, and lines that cannot be read.
 use super::support::{Dir, event, session};
-use bailiwick_guard::journal::{Filter, Follow, Options, records};
-use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_guard::journal::{Filter, Follow, Options, last_records, records, sessions};
+use bailiwick_policy::journal::{Decision, Event, Kind, Record};
 use std::fs;
 
 fn journal() -> Dir {
@@ -75,4 +75,40 @@ fn a_directory_that_is_not_there_is_empty() {
     let dir = Dir::new();
     assert!(dir.records(Filter::default()).is_empty());
     assert!(dir.verify().is_intact());
+}
+
+#[test]
+fn sessions_are_listed_with_their_size_and_last_line() {
+    let dir = Dir::new();
+    assert_eq!(sessions(&dir.path()).unwrap(), []);
+    let clock: [fn() -> u64; 2] = [|| 7, || 9];
+    for (name, clock) in ["a", "b"].into_iter().zip(clock) {
+        let journal = dir.open(name, Options { clock, ..Options::default() });
+        journal.append(event("x")).unwrap();
+        journal.close().unwrap();
+    }
+    let listed = sessions(&dir.path()).unwrap();
+    let seen: Vec<_> = listed.iter().map(|one| (one.session.as_str(), one.segments, one.last)).collect();
+    assert_eq!(seen, [("a", 1, Some(7)), ("b", 1, Some(9))]);
+    assert_eq!(listed[0].bytes, fs::metadata(dir.file("a.000000.jsonl")).unwrap().len());
+}
+
+#[test]
+fn the_last_records_are_read_from_the_end_across_segments() {
+    let dir = Dir::new();
+    let journal = dir.open("a", Options { segment_bytes: 1, ..Options::default() });
+    for n in 0..9 {
+        journal.append(event(format!("{n}"))).unwrap();
+        journal.flush().unwrap();
+    }
+    journal.close().unwrap();
+    let last = |count| {
+        let (records, unreadable) =
+            last_records(&dir.path(), &session("a"), &Filter::default(), count).unwrap();
+        assert!(unreadable.is_empty());
+        let text = |record: &Record| record.event().unwrap().reason().unwrap().to_owned();
+        records.iter().map(text).collect::<String>()
+    };
+    assert_eq!([last(0), last(1), last(4)], ["", "8", "5678"]);
+    assert_eq!((last(9), last(99)), ("012345678".into(), "012345678".into()));
 }

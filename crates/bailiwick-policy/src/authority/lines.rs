@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Authority, env_flags, exec_flags};
+use super::{Authority, Axis, env_flags, exec_flags};
 use crate::capability::{Capability, ClockActions, EnvActions, FsActions};
 use crate::lattice::Flags;
 use crate::net::{NetRule, NetScope};
@@ -42,6 +42,27 @@ impl Authority {
         lines.extend(self.ipc.listed().map(|(endpoint, _)| Capability::Ipc(endpoint.clone())));
         lines.extend(clock(self.clock));
         Some(lines)
+    }
+
+    /// The same for one axis alone, whatever the others hold. Calls and generations are no capabilities.
+    #[must_use]
+    pub fn capabilities_on(&self, axis: Axis) -> Option<Vec<Capability>> {
+        let mut only = Self::bottom();
+        match axis {
+            Axis::FsRead => only.read = self.read.clone(),
+            Axis::FsWrite => {
+                only.write = self.write.clone();
+                only.create = self.create.clone();
+                only.delete = self.delete.clone();
+            }
+            Axis::Exec => only.exec = self.exec.clone(),
+            Axis::Net => only.net = self.net.clone(),
+            Axis::Env => only.env = self.env.clone(),
+            Axis::Ipc => only.ipc = self.ipc.clone(),
+            Axis::Clock => only.clock = self.clock,
+            Axis::MaxCalls | Axis::Generation => {}
+        }
+        only.capabilities()
     }
 
     fn variables(&self) -> Option<Vec<Capability>> {
@@ -92,4 +113,25 @@ fn clock(flags: Flags) -> Option<Capability> {
     let all = [ClockActions::SYSTEM, ClockActions::TZDATA];
     let held = all.into_iter().filter(|action| flags.contains(super::clock_flags(*action)));
     held.reduce(ClockActions::union).map(Capability::Clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::CapabilitySet;
+
+    #[test]
+    fn an_axis_has_the_lines_that_grant_it_and_no_others() {
+        let set = CapabilitySet::new(["fs:read,write:/a/**", "exec:spawn:git", "clock:system"]).unwrap();
+        let on = |axis| -> Vec<String> {
+            let lines = set.authority().capabilities_on(axis).unwrap();
+            lines.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(on(Axis::FsRead), ["fs:read:/a/**"]);
+        assert_eq!(on(Axis::FsWrite), ["fs:write:/a/**"]);
+        assert_eq!(on(Axis::Exec), ["exec:spawn:git"]);
+        assert_eq!(on(Axis::Clock), ["clock:system"]);
+        assert!(on(Axis::Net).is_empty() && on(Axis::MaxCalls).is_empty());
+        assert_eq!(Authority::top().capabilities_on(Axis::Net), None, "no list of lines says that");
+    }
 }

@@ -224,6 +224,26 @@ impl Tamper {
             Self::MissingSession => "missing-session",
         }
     }
+
+    /// What it means, in one line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Edited => "a line was changed or put in",
+            Self::Dropped => "lines are missing at the start or in the middle",
+            Self::Reordered => "lines stand in another order",
+            Self::Duplicated => "a line, or its number, is there twice",
+            Self::Spliced => "a line comes from another session",
+            Self::BadGenesis => "the first line names one before it",
+            Self::TruncatedTail => "lines are missing at the end",
+            Self::TornTail => "the last line is incomplete",
+            Self::Rewritten => "a line is not the one that was vouched for",
+            Self::ForgedHead => "a seal's signature does not hold",
+            Self::ReplacedKey => "a seal was made with another key",
+            Self::UnsignedTail => "whole lines follow the last seal",
+            Self::DamagedIndex => "the index or a session's head file is missing or damaged",
+            Self::MissingSession => "the index knows a session that is not there",
+        }
+    }
 }
 
 /// The first bad line of a text, and what was done.

@@ -24,6 +24,8 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("help-snapshot.txt", 0, &["snapshot", "--help"]),
     ("help-init.txt", 0, &["init", "--help"]),
     ("help-allows.txt", 0, &["allows", "--help"]),
+    ("help-log.txt", 0, &["log", "--help"]),
+    ("help-log-verify.txt", 0, &["log", "verify", "--help"]),
     ("usage-format.txt", 2, &["check", "--format", "xml", GITHUB]),
     ("usage-set.txt", 2, &["check", "--set", "DATA=relative", GITHUB]),
     ("check.txt", 0, &["check", GITHUB, "examples/capgate.json"]),

@@ -5,6 +5,7 @@ mod codes;
 mod commands;
 mod golden;
 mod harm;
+mod log;
 mod sarif;
 mod schema;
 mod templates;

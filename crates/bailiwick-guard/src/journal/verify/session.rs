@@ -23,12 +23,12 @@ pub(super) fn verify(
     session: &SessionId,
     index: &Index,
     expected: &Expected,
-    seals: &mut Seals,
+    (seals, watch): (&mut Seals, &mut dyn FnMut(u64)),
 ) -> Result<SessionReport, JournalFault> {
     let mut look = |depth| {
         let is_live = heads::is_live(layout, session);
         let mut check = Check::new(layout, session, index, expected, is_live);
-        check.run(depth, seals).map(|()| check.report)
+        check.run(depth, seals, watch).map(|()| check.report)
     };
     for _ in 0..LOOKS {
         let report = look(Depth::LastSeal)?;
@@ -110,7 +110,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn run(&mut self, depth: Depth, seals: &mut Seals) -> Result<(), JournalFault> {
+    fn run(
+        &mut self,
+        depth: Depth,
+        seals: &mut Seals,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<(), JournalFault> {
         self.head_file(seals)?;
         let numbers = self.layout.segments(&self.report.session)?;
         self.report.segments = numbers.len();
@@ -130,6 +135,7 @@ impl<'a> Check<'a> {
             if !self.walk(&path, &text, depth, seals) {
                 return Ok(());
             }
+            watch(self.report.lines);
         }
         self.end(numbers.last().copied());
         self.check_last_seal();

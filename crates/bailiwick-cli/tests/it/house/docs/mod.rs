@@ -1,7 +1,8 @@
 //! What the documents show is what happens.
 //!
 //! Every ```` ```sh ```` and ```` ```console ```` block of README.md and `docs/` runs, top to bottom, in one
-//! fresh folder per document that holds a copy of `examples/`, with the built `bailiwick` first on the PATH.
+//! fresh folder per document that holds a copy of `examples/`, with the built `bailiwick` first on the PATH; one that
+//! says `--dir journal` finds a small journal there.
 //!
 //! - In a `console` block a line that starts with `$ ` is a command and the lines after it are what it prints,
 //!   stdout and stderr together; a line `...` stands for any number of lines, and no lines for no output.
@@ -62,6 +63,7 @@ fn check(name: &str, text: &str, binary: &Path, examples: &Path) -> Vec<String> 
         Err(problem) => return vec![format!("{name}:{problem}")],
     };
     let session = Session::open(binary, examples);
+    let session = if text.contains("--dir journal") { session.with_journal() } else { session };
     blocks
         .iter()
         .filter_map(|block| failure(block, &session).map(|what| format!("{name}:{}: {what}", block.line)))

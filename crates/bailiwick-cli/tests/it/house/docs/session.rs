@@ -44,6 +44,12 @@ impl Session {
         session
     }
 
+    /// The same with a small journal in `journal`.
+    pub(super) fn with_journal(self) -> Self {
+        crate::journal::write(&self.work().join("journal"), "demo");
+        self
+    }
+
     /// Runs the commands of one block in one shell, so that `cd` and variables carry over.
     pub(super) fn run(&self, steps: &[Step]) -> Vec<Outcome> {
         let log = self.scratch.path().join("log");
