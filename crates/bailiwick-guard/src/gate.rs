@@ -163,7 +163,7 @@ impl Gate {
             return Err(Stop::deny(call, Denial::new(DenialCode::BudgetSpent, message)));
         }
         let event = Event::new(Kind::ToolCalled)
-            .with_tool(Arc::clone(&entry.name))
+            .with_tool(&entry.name)
             .with_decision(Decision::Allow)
             .with_args_digest(digest(&call));
         match self.shared.journal.append(event) {
@@ -249,7 +249,7 @@ impl Gate {
     /// A refusal is recorded if it can be; that it cannot does not turn it into consent.
     fn record_refusal(&self, call: &Call, code: &'static str, reason: String, grant: Option<String>) {
         let event = Event::new(Kind::CapabilityDenied)
-            .with_tool(Arc::clone(&call.tool))
+            .with_tool(&call.tool)
             .with_decision(Decision::Deny)
             .with_code(code)
             .with_reason(reason)

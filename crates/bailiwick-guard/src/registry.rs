@@ -133,8 +133,7 @@ impl Registry {
         };
         let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };
         let journal = &self.gate.shared().journal;
-        let event =
-            |kind| Event::new(kind).with_tool(Arc::clone(&call.tool)).with_reason(question.to_owned());
+        let event = |kind| Event::new(kind).with_tool(&call.tool).with_reason(question.to_owned());
         let asked = journal.append(event(Kind::ApprovalAsked).with_decision(Decision::Ask));
         let asked = asked.map_err(|fault| {
             ToolError::Denied(Denial::new(

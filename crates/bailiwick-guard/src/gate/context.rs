@@ -141,8 +141,8 @@ impl ToolContext {
         self.acted.load(Ordering::Acquire)
     }
 
-    pub(super) fn tool(&self) -> Arc<str> {
-        Arc::clone(&self.tool)
+    pub(super) const fn tool(&self) -> &Arc<str> {
+        &self.tool
     }
 
     pub(super) const fn seq(&self) -> u64 {
@@ -228,7 +228,7 @@ impl ToolContext {
     }
 
     fn event(&self, kind: Kind, decision: Decision) -> Event {
-        Event::new(kind).with_tool(Arc::clone(&self.tool)).with_decision(decision).with_parent(self.seq)
+        Event::new(kind).with_tool(&self.tool).with_decision(decision).with_parent(self.seq)
     }
 }
 

@@ -6,8 +6,12 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Text(Held);
 
+/// Texts up to here are copied into the event: sharing one would pass its count between the threads.
+const SHORT: usize = 22;
+
 #[derive(Clone)]
 enum Held {
+    Short([u8; SHORT], u8),
     Literal(&'static str),
     Shared(Arc<str>),
     Owned(Box<str>),
@@ -17,6 +21,10 @@ impl Text {
     /// The text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
+            Held::Short(bytes, length) => {
+                let held = bytes.get(..usize::from(*length)).unwrap_or_default();
+                std::str::from_utf8(held).unwrap_or_default()
+            }
             Held::Literal(text) => text,
             Held::Shared(text) => text,
             Held::Owned(text) => text,
@@ -33,6 +41,19 @@ impl From<&'static str> for Text {
 impl From<Arc<str>> for Text {
     fn from(text: Arc<str>) -> Self {
         Self(Held::Shared(text))
+    }
+}
+
+impl From<&Arc<str>> for Text {
+    fn from(text: &Arc<str>) -> Self {
+        let mut bytes = [0; SHORT];
+        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(room), Ok(length)) => {
+                room.copy_from_slice(text.as_bytes());
+                Self(Held::Short(bytes, length))
+            }
+            _ => Self(Held::Shared(Arc::clone(text))),
+        }
     }
 }
 
@@ -59,5 +80,19 @@ impl fmt::Debug for Text {
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_names_are_the_same_text() {
+        for name in ["", "shell", "é".repeat(11).as_str(), "x".repeat(22).as_str(), "x".repeat(23).as_str()]
+        {
+            let shared: Arc<str> = name.into();
+            assert_eq!(Text::from(&shared).as_str(), name);
+        }
     }
 }
