@@ -2,6 +2,8 @@
 //!
 //! Canonical JSON (RFC 8785), written directly because every call needs it; a test holds it to the canonicaliser.
 
+use std::cmp::Ordering;
+
 use bailiwick_policy::journal::Digest;
 use serde_json::Value;
 
@@ -33,19 +35,13 @@ fn write_canonical(out: &mut Vec<u8>, value: &Value) {
             }
             out.push(b']');
         }
+        Value::Object(fields) if fields.keys().is_sorted_by(|a, b| order(a, b).is_lt()) => {
+            write_fields(out, fields.iter());
+        }
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push(b'{');
-            for (index, (key, item)) in fields.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_text(out, key);
-                out.push(b':');
-                write_canonical(out, item);
-            }
-            out.push(b'}');
+            fields.sort_by(|(a, _), (b, _)| order(a, b));
+            write_fields(out, fields.into_iter());
         }
         Value::Number(number) => match number.as_i64() {
             Some(whole) if whole.unsigned_abs() <= MAX_EXACT => {
@@ -54,6 +50,24 @@ fn write_canonical(out: &mut Vec<u8>, value: &Value) {
             _ => write_slowly(out, value),
         },
     }
+}
+
+fn write_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
+    out.push(b'{');
+    for (index, (key, item)) in fields.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_text(out, key);
+        out.push(b':');
+        write_canonical(out, item);
+    }
+    out.push(b'}');
+}
+
+/// The order of keys: by UTF-16 units, which for ASCII is the order of bytes.
+fn order(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
 fn write_text(out: &mut Vec<u8>, text: &str) {
