@@ -107,6 +107,18 @@ pub enum ToolError {
 }
 
 impl ToolError {
+    /// What a record's code means where it is neither a denial nor a fault of the journal.
+    pub const OUTCOMES: [(&str, &str); 8] = [
+        ("tool-not-found", "there is no such tool"),
+        ("exec-failed", "a program could not be started or watched"),
+        ("tool-failed", "the tool ran and failed"),
+        ("tool-cancelled", "the caller cut the call off while it ran"),
+        ("permit-unused", "the call was let through and never ran"),
+        ("journal-repaired", "a torn last line was taken out when the journal was opened"),
+        ("journal-unsigned-tail", "lines behind the last seal were found when the journal was opened"),
+        ("journal-recovered", "the journal can be written again after a time when it could not"),
+    ];
+
     /// The error that a denial is.
     pub(crate) fn of(denial: Denial) -> Self {
         let code = denial.code();
@@ -169,5 +181,23 @@ impl<T: Tool> AnyTool for T {
 
     fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a> {
         Box::pin(Tool::invoke(self, args, context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_meaning() {
+        let io = std::io::Error::other("x");
+        let errors = [
+            ToolError::NotFound(String::new()),
+            ToolError::Exec { program: String::new(), source: io },
+            ToolError::Other(String::new()),
+        ];
+        for error in errors {
+            assert!(ToolError::OUTCOMES.iter().any(|(code, _)| *code == error.code()), "{}", error.code());
+        }
     }
 }

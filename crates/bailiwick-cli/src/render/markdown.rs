@@ -2,6 +2,7 @@
 //!
 //! Whatever a manifest says stands inside `<code>`, where nobody is mentioned and nothing is a link.
 
+use bailiwick_guard::ToolError;
 use bailiwick_guard::journal::JournalFault;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::diff::{Diff, Difference};
@@ -110,6 +111,7 @@ fn denials() -> String {
     let mut text = String::new();
     for (title, about, rows) in [
         ("Denials", "Why policy said no. `bailiwick log why` explains one.", &denials[..]),
+        ("Outcomes", "How a call ended, and what the journal says of itself.", &ToolError::OUTCOMES[..]),
         (
             "Faults of the journal",
             "Why nothing can be recorded; then nothing runs.",
