@@ -72,6 +72,16 @@ fn spelling_is_no_difference() {
 }
 
 #[test]
+fn what_cannot_be_decided_counts_as_wider() {
+    let pattern = |marks: usize| format!("'fs:read:/*a{}'", "?".repeat(marks));
+    let base = tool(&format!("capabilities = [{}]", (0..14).map(pattern).collect::<Vec<_>>().join(", ")));
+    let new = tool(&format!("capabilities = [{}]", pattern(40)));
+    assert_eq!(codes(&base, &new), ["diff.undecided"]);
+    let diff = Diff::between(&snapshot(&base), &snapshot(&new)).unwrap();
+    assert!(diff.needs_review() && diff.widens());
+}
+
+#[test]
 fn tools_come_and_go() {
     let base = "name = 's'\nversion = '1'\n[[tools]]\nname = 'a'\ncapabilities = ['exec:spawn:git']\n";
     let renamed = base.replace("'a'", "'b'");
