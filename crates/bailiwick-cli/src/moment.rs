@@ -108,16 +108,9 @@ const fn days(year: i64, month: i64, day: i64) -> i64 {
 /// `2026-01-31T12:00:00.000Z`.
 pub(crate) fn utc(time: u64) -> String {
     let (seconds, millis) = (time / SECOND, time % SECOND / 1000);
-    let (days, clock) = (seconds / DAY + 719_468, seconds % DAY);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
+    let (date, clock) = (Date::from_unix(seconds), seconds % DAY);
     let (hours, minutes, seconds) = (clock / 3600, clock / 60 % 60, clock % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{millis:03}Z")
+    format!("{date}T{hours:02}:{minutes:02}:{seconds:02}.{millis:03}Z")
 }
 
 /// `3m ago`; a time to come, by a clock that jumped, is written out.

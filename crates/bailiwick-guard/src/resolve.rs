@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn names_for_home_are_understood_or_refused() {
-        let session = Session::new("/work").with_home("/home/u");
+        let session = Session::new("/base").with_home("/home/u");
         let read = |text: &str| absolute(text, &session);
         assert_eq!(read("~/x"), Ok("/home/u/x".into()));
         assert_eq!(read("~//x"), Ok("/home/u/x".into()));
-        assert_eq!(read("a"), Ok("/work/a".into()));
+        assert_eq!(read("a"), Ok("/base/a".into()));
         assert_eq!(read("/a"), Ok("/a".into()));
         assert_eq!(read("~root/x"), Err(Unresolved::OtherHome));
         assert_eq!(read("a\0b"), Err(Unresolved::Nul));

@@ -88,7 +88,7 @@ fn manifest(count: usize) -> String {
         for number in chunk {
             text.push_str(&match number % 4 {
                 0 => format!("  \"fs:read:/srv/data/{number}/**\",\n"),
-                1 => format!("  \"fs:read,write:/work/{number}\",\n"),
+                1 => format!("  \"fs:read,write:/jobs/{number}\",\n"),
                 2 => format!("  \"net:connect:host{number}.example.com:443\",\n"),
                 _ => format!("  \"env:inject:TOKEN_{number}\",\n"),
             });

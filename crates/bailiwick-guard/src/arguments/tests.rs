@@ -14,7 +14,7 @@ fn rules(lines: &[&str]) -> ArgumentRules {
 
 fn session() -> Session {
     let top = ["etc", "usr", "srv", "home", "tmp"].map(str::to_owned);
-    Session::new("/srv/work").with_home("/home/u").with_top_level(top)
+    Session::new("/srv/job").with_home("/home/u").with_top_level(top)
 }
 
 fn code(rules: &ArgumentRules, args: Value) -> Option<DenialCode> {
@@ -26,10 +26,10 @@ const UNREADABLE: Option<DenialCode> = Some(DenialCode::ArgumentUnreadable);
 
 #[test]
 fn paths_are_found_wherever_they_are() {
-    let rules = rules(&["fs:read:/srv/data", "fs:write:/srv/work"]);
+    let rules = rules(&["fs:read:/srv/data", "fs:write:/srv/job"]);
     for (args, expected) in [
         (json!({"path": "/srv/data/x"}), None),
-        (json!({"path": "/srv/work/x"}), None),
+        (json!({"path": "/srv/job/x"}), None),
         (json!({"path": "/etc/passwd"}), OUTSIDE),
         (json!({"path": "/srv/data/../../etc/passwd"}), OUTSIDE),
         (json!({"path": "relative.txt"}), None),
@@ -68,10 +68,10 @@ fn reading_and_writing_are_kept_apart() {
         ("source".to_owned(), Treatment::Read),
         ("path".to_owned(), Treatment::Text),
     ]);
-    let rules = rules(&["fs:read:/srv/data", "fs:write:/srv/work"]).with_marks(marks);
-    assert_eq!(code(&rules, json!({"target": "/srv/work/x", "source": "/srv/data/x"})), None);
+    let rules = rules(&["fs:read:/srv/data", "fs:write:/srv/job"]).with_marks(marks);
+    assert_eq!(code(&rules, json!({"target": "/srv/job/x", "source": "/srv/data/x"})), None);
     assert_eq!(code(&rules, json!({"target": "/srv/data/x"})), OUTSIDE, "may be read, not written");
-    assert_eq!(code(&rules, json!({"source": "/srv/work/x"})), OUTSIDE, "may be written, not read");
+    assert_eq!(code(&rules, json!({"source": "/srv/job/x"})), OUTSIDE, "may be written, not read");
     assert_eq!(code(&rules, json!({"path": "src/main.rs"})), None, "a path elsewhere");
     let none = self::rules(&[]);
     assert_eq!(code(&none, json!({"path": "x"})), OUTSIDE, "none means none");

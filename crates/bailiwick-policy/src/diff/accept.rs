@@ -1,5 +1,7 @@
 //! Accepted risks: differences that a person has looked at, with a reason and an end.
 
+use std::fmt;
+
 use super::Difference;
 use crate::document::{self, Fields, Node};
 use crate::finding::{Code, Collector, Finding, Findings};
@@ -51,6 +53,12 @@ impl Date {
             month: u8::try_from(month).unwrap_or(12),
             day: u8::try_from(day).unwrap_or(31),
         }
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
