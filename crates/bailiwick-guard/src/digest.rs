@@ -14,9 +14,11 @@ const MAX_EXACT: u64 = (1 << 53) - 1;
 
 /// The hash of tool and arguments.
 pub(crate) fn digest(call: &Call) -> Digest {
-    let mut args = Vec::with_capacity(128);
-    write_canonical(&mut args, &call.args);
-    Digest::of_parts(&[call.tool.as_bytes(), b"\0", &args])
+    let mut text = Vec::with_capacity(256);
+    text.extend_from_slice(call.tool.as_bytes());
+    text.push(0);
+    write_canonical(&mut text, &call.args);
+    Digest::of(&text)
 }
 
 fn write_canonical(out: &mut Vec<u8>, value: &Value) {
