@@ -138,7 +138,7 @@ impl Gate {
         grant: &Grant,
         approval: Option<Approval>,
     ) -> Result<Permit, Box<Stop>> {
-        if let Err(denial) = self.check_grant(entry, grant) {
+        if let Err(denial) = self.check_grant(entry, counted, grant) {
             return Err(Stop::deny(call, denial));
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
@@ -154,13 +154,11 @@ impl Gate {
         }
         let call = self.judge(call, entry, approval.as_ref())?;
         if !counted.take_run(entry.rules.constraints.max_invocations) {
-            let message = format!("the tool `{}` has run as often as it may", entry.name);
-            return Err(Stop::deny(call, Denial::new(DenialCode::ToolTooOften, message)));
+            return Err(Stop::deny(call, too_often(entry)));
         }
         if !grant.take_call() {
             counted.return_run();
-            let message = "the granted number of calls is used up";
-            return Err(Stop::deny(call, Denial::new(DenialCode::BudgetSpent, message)));
+            return Err(Stop::deny(call, spent()));
         }
         let event = Event::new(Kind::ToolCalled)
             .with_tool(&entry.name)
@@ -186,8 +184,8 @@ impl Gate {
         }
     }
 
-    /// Generation, revocation, and the constraints that need no count.
-    fn check_grant(&self, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
+    /// Generation, revocation, and the constraints: forbidden, max_invocations, only_after; then the budget.
+    fn check_grant(&self, entry: &Entry, counted: &PerTool, grant: &Grant) -> Result<(), Denial> {
         if grant.registry() != self.shared.id {
             return Err(Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry"));
         }
@@ -203,14 +201,19 @@ impl Gate {
             let message = format!("the tool `{}` is forbidden", entry.name);
             return Err(Denial::new(DenialCode::ToolForbidden, message));
         }
+        if !counted.may_run(entry.rules.constraints.max_invocations) {
+            return Err(too_often(entry));
+        }
         let waits_for = entry.rules.constraints.only_after.iter().find(|name| {
             let other = self.position(name).and_then(|index| grant.tool(index));
             !other.is_some_and(PerTool::has_succeeded)
         });
-        waits_for.map_or(Ok(()), |name| {
+        if let Some(name) = waits_for {
             let message = format!("the tool `{}` may only run after `{name}` has succeeded", entry.name);
-            Err(Denial::new(DenialCode::ToolTooEarly, message))
-        })
+            return Err(Denial::new(DenialCode::ToolTooEarly, message));
+        }
+        // Taken for good only when the call runs; but no one is asked about a call that cannot.
+        if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
     }
 
     /// Arguments and interceptors, again after every rewrite; then consent.
@@ -221,12 +224,16 @@ impl Gate {
             {
                 return Err(Stop::deny(call, denial));
             }
-            let verdict = judge_all(&self.interceptors, &call);
+            let judged = judge_all(&self.interceptors, &call);
             let confirm = entry.rules.constraints.confirm.then(|| format!("may `{}` run?", entry.name));
-            match verdict.max(confirm.map_or(Verdict::Allow, Verdict::Ask)) {
-                Verdict::Allow => return Ok(call),
+            match judged.strictest.max(confirm.map_or(Verdict::Allow, Verdict::Ask)) {
                 Verdict::Deny(denial) => return Err(Stop::deny(call, denial)),
                 Verdict::Rewrite(args) => call.args = args,
+                // What is asked about is what would run: a rewrite comes first.
+                Verdict::Allow | Verdict::Ask(_) if judged.rewrite.is_some() => {
+                    call.args = judged.rewrite.unwrap_or_default();
+                }
+                Verdict::Allow => return Ok(call),
                 Verdict::Ask(_) if approval.is_some_and(|approval| approval.0 == digest(&call)) => {
                     return Ok(call);
                 }
@@ -269,6 +276,14 @@ impl Stop {
     fn deny(call: Call, denial: Denial) -> Box<Self> {
         Box::new(Self::Deny(call, denial))
     }
+}
+
+fn too_often(entry: &Entry) -> Denial {
+    Denial::new(DenialCode::ToolTooOften, format!("the tool `{}` has run as often as it may", entry.name))
+}
+
+fn spent() -> Denial {
+    Denial::new(DenialCode::BudgetSpent, "the granted number of calls is used up")
 }
 
 /// What the tool may touch under the grant: the meet of all that has a say.

@@ -107,6 +107,11 @@ impl Grant {
 }
 
 impl PerTool {
+    /// Whether fewer than `most` runs were counted.
+    pub(crate) fn may_run(&self, most: Option<u64>) -> bool {
+        most.is_none_or(|most| self.runs.load(Ordering::Acquire) < most)
+    }
+
     /// Counts one run, if fewer than `most` were counted.
     pub(crate) fn take_run(&self, most: Option<u64>) -> bool {
         let under = |runs: u64| most.is_none_or(|most| runs < most).then(|| runs.saturating_add(1));

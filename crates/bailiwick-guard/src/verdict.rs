@@ -58,10 +58,27 @@ pub trait Interceptor: Send + Sync + 'static {
     fn judge(&self, call: &Call) -> Result<Verdict, String>;
 }
 
-/// Asks every interceptor; the strictest verdict counts. One that fails or panics denies.
-pub(crate) fn judge_all(interceptors: &[Box<dyn Interceptor>], call: &Call) -> Verdict {
-    let verdicts = interceptors.iter().map(|interceptor| judge_one(interceptor.as_ref(), call));
-    verdicts.fold(Verdict::Allow, Verdict::max)
+/// What all interceptors say together.
+pub(crate) struct Judged {
+    /// The strictest verdict.
+    pub(crate) strictest: Verdict,
+    /// The first rewrite. It is not lost when someone else asks: a person is asked about what would run.
+    pub(crate) rewrite: Option<Value>,
+}
+
+/// Asks every interceptor. One that fails or panics denies.
+pub(crate) fn judge_all(interceptors: &[Box<dyn Interceptor>], call: &Call) -> Judged {
+    let mut judged = Judged { strictest: Verdict::Allow, rewrite: None };
+    for interceptor in interceptors {
+        let verdict = judge_one(interceptor.as_ref(), call);
+        if let Verdict::Rewrite(args) = &verdict
+            && judged.rewrite.is_none()
+        {
+            judged.rewrite = Some(args.clone());
+        }
+        judged.strictest = judged.strictest.max(verdict);
+    }
+    judged
 }
 
 fn judge_one(interceptor: &dyn Interceptor, call: &Call) -> Verdict {
@@ -112,7 +129,7 @@ mod tests {
     }
 
     fn code(interceptors: Vec<Box<dyn Interceptor>>) -> Option<DenialCode> {
-        match judge_all(&interceptors, &Call { tool: "t".into(), args: Value::Null }) {
+        match judge_all(&interceptors, &Call { tool: "t".into(), args: Value::Null }).strictest {
             Verdict::Deny(denial) => Some(denial.code()),
             Verdict::Allow | Verdict::Rewrite(_) | Verdict::Ask(_) => None,
         }

@@ -320,6 +320,36 @@ fn a_rewritten_call_passes_every_check_again() {
 }
 
 #[test]
+fn consent_is_asked_for_what_would_run_and_only_if_it_could() {
+    let dir = Dir::new();
+    let constraints = Constraints {
+        confirm: true,
+        max_invocations: Some(1),
+        only_after: vec!["q".into()],
+        ..Constraints::default()
+    };
+    let consents = Arc::new(AtomicBool::new(true));
+    let registry = builder(&dir)
+        .tool_with(Probe::named("p"), Rules::none().with_constraints(constraints))
+        .tool(Probe::named("q"))
+        .interceptor(Rewrite)
+        .approver(Person(Arc::clone(&consents)))
+        .build()
+        .unwrap();
+    let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(2), ..Caveats::top() }).unwrap();
+    let call = |tool: &str, args: Value| block(registry.dispatch(tool, args, &grant));
+    assert_eq!(code(call("p", json!({}))), "tool-too-early");
+    assert_eq!(code(call("q", json!({}))), "ok");
+    let changed = call("p", json!({ "then": "change" })).unwrap();
+    assert_eq!(changed, json!({ "changed": true }), "consent does not undo a rewrite");
+    assert_eq!(code(call("p", json!({}))), "tool-too-often");
+    assert_eq!(code(call("q", json!({ "then": "ask" }))), "budget-spent");
+    drop(registry);
+    let asked = Filter { kind: Some(Kind::ApprovalAsked), ..Filter::default() };
+    assert_eq!(dir.records(asked).len(), 1, "no one is asked about a call that cannot run");
+}
+
+#[test]
 fn everything_is_recorded_granted_or_denied() {
     let dir = Dir::new();
     let registry = builder(&dir).tool(Probe::named("p")).build().unwrap();
