@@ -4,64 +4,35 @@ use std::fmt;
 
 use crate::authority::{Axis, Explanation};
 
-macro_rules! denial_codes {
-    ($($variant:ident $text:literal : $meaning:literal;)+) => {
-        /// A stable name for one kind of denial.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum DenialCode { $(#[doc = $meaning] $variant,)+ }
-
-        impl DenialCode {
-            /// Every code, in the order of the table.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The stable text.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-
-            /// What it means, in one line.
-            #[must_use]
-            pub const fn meaning(self) -> &'static str {
-                match self { $(Self::$variant => $meaning,)+ }
-            }
-        }
-    };
-}
-
-denial_codes! {
-    ReadNotGranted "read-not-granted": "the path may not be read";
-    WriteNotGranted "write-not-granted": "the path may not be changed, created or deleted";
-    ExecNotGranted "exec-not-granted": "the program may not be started";
-    NetNotGranted "net-not-granted": "the host may not be reached in this way";
-    EnvNotGranted "env-not-granted": "the variable may not be seen or given";
-    IpcNotGranted "ipc-not-granted": "the local service may not be talked to";
-    ClockNotGranted "clock-not-granted": "the clock may not be seen";
-    RequiredNotGranted "required-not-granted": "the tool demands more than was granted";
-    BudgetSpent "budget-spent": "the grant's calls are used up";
-    GenerationOver "generation-over": "the grant is not good in this generation";
-    Revoked "revoked": "the grant was revoked";
-    GrantElsewhere "grant-elsewhere": "the grant was minted by another registry";
-    ToolForbidden "tool-forbidden": "the tool's constraints forbid it";
-    ToolTooOften "tool-too-often": "the tool has run as often as its constraints allow";
-    ToolTooEarly "tool-too-early": "a tool that must succeed first has not";
-    ConsentMissing "consent-missing": "a person must consent, and none did";
-    ArgumentOutsidePolicy "argument-outside-policy": "a path in the arguments is outside the tool's file policy";
-    ArgumentUnreadable "argument-unreadable": "a path in the arguments cannot be judged";
-    ArgumentTooDeep "argument-too-deep": "the arguments nest deeper than the limit";
-    InterceptorDenied "interceptor-denied": "an interceptor refused the call";
-    InterceptorFailed "interceptor-failed": "an interceptor failed, and a failure refuses";
-    RewriteLoop "rewrite-loop": "interceptors kept rewriting the call";
-    PathUnreadable "path-unreadable": "the path cannot be judged";
-    PathChanged "path-changed": "the path led elsewhere while it was opened";
-    PathNotAFile "path-not-a-file": "the path is neither a plain file nor a folder";
-    RecordRefused "record-refused": "the call could not be recorded, and nothing runs unrecorded";
-}
-
-impl fmt::Display for DenialCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+crate::code_table::code_table! {
+    /// A stable name for one kind of denial.
+    DenialCode {
+        ReadNotGranted "read-not-granted": "the path may not be read";
+        WriteNotGranted "write-not-granted": "the path may not be changed, created or deleted";
+        ExecNotGranted "exec-not-granted": "the program may not be started";
+        NetNotGranted "net-not-granted": "the host may not be reached in this way";
+        EnvNotGranted "env-not-granted": "the variable may not be seen or given";
+        IpcNotGranted "ipc-not-granted": "the local service may not be talked to";
+        ClockNotGranted "clock-not-granted": "the clock may not be seen";
+        RequiredNotGranted "required-not-granted": "the tool demands more than was granted";
+        BudgetSpent "budget-spent": "the grant's calls are used up";
+        GenerationOver "generation-over": "the grant is not good in this generation";
+        Revoked "revoked": "the grant was revoked";
+        GrantElsewhere "grant-elsewhere": "the grant was minted by another registry";
+        ToolForbidden "tool-forbidden": "the tool's constraints forbid it";
+        ToolTooOften "tool-too-often": "the tool has run as often as its constraints allow";
+        ToolTooEarly "tool-too-early": "a tool that must succeed first has not";
+        ConsentMissing "consent-missing": "a person must consent, and none did";
+        ArgumentOutsidePolicy "argument-outside-policy": "a path in the arguments is outside the tool's file policy";
+        ArgumentUnreadable "argument-unreadable": "a path in the arguments cannot be judged";
+        ArgumentTooDeep "argument-too-deep": "the arguments nest deeper than the limit";
+        InterceptorDenied "interceptor-denied": "an interceptor refused the call";
+        InterceptorFailed "interceptor-failed": "an interceptor failed, and a failure refuses";
+        RewriteLoop "rewrite-loop": "interceptors kept rewriting the call";
+        PathUnreadable "path-unreadable": "the path cannot be judged";
+        PathChanged "path-changed": "the path led elsewhere while it was opened";
+        PathNotAFile "path-not-a-file": "the path is neither a plain file nor a folder";
+        RecordRefused "record-refused": "the call could not be recorded, and nothing runs unrecorded";
     }
 }
 

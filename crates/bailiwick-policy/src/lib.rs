@@ -6,6 +6,7 @@
 pub mod authority;
 pub mod capability;
 pub mod caveats;
+mod code_table;
 pub mod denial;
 pub mod diff;
 mod document;

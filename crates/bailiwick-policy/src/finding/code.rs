@@ -38,27 +38,12 @@ impl fmt::Display for Severity {
 
 macro_rules! codes {
     ($($variant:ident $text:literal $severity:ident $(alias $alias:literal)? : $meaning:literal;)+) => {
-        /// A stable name for one kind of finding or difference.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum Code { $(#[doc = $meaning] $variant,)+ }
+        crate::code_table::code_table! {
+            /// A stable name for one kind of finding or difference.
+            Code { $($variant $text : $meaning;)+ }
+        }
 
         impl Code {
-            /// Every code, in the order of the table.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The stable text.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-
-            /// What it means, in one line.
-            #[must_use]
-            pub const fn meaning(self) -> &'static str {
-                match self { $(Self::$variant => $meaning,)+ }
-            }
-
             /// How much it matters.
             #[must_use]
             pub const fn severity(self) -> Severity {
@@ -172,12 +157,6 @@ codes! {
     ManifestVersionChanged "manifest.version.changed" Info: "the version is another";
     ManifestNameChanged "manifest.name.changed" Info: "the name is another";
     DiffUndecided "diff.undecided" High: "containment could not be decided within the budget; treated as widened";
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 #[cfg(test)]
