@@ -12,10 +12,17 @@ pub(crate) enum Exit {
     Found,
     /// The command line is wrong.
     Usage,
+    /// An agent's hook says that the call must not run: the code that agents take for a no.
+    Blocked,
     /// A file is unreadable or invalid.
     Invalid,
+    /// A sandbox cannot hold what is asked, or holds less than is demanded.
+    Compilation,
     /// We or the system failed.
     Fault,
+    /// That of a program that was run, or what stands for it: 124 its time was over, 125 refused, 126 not
+    /// executable, 127 not found.
+    Program(u8),
 }
 
 impl Exit {
@@ -23,9 +30,11 @@ impl Exit {
         match self {
             Self::Fine => 0,
             Self::Found => 1,
-            Self::Usage => 2,
+            Self::Usage | Self::Blocked => 2,
             Self::Invalid => 3,
+            Self::Compilation => 4,
             Self::Fault => 5,
+            Self::Program(code) => code,
         }
     }
 }

@@ -1,6 +1,11 @@
 //! The command line.
 
+pub(crate) mod compile;
+pub(crate) mod guard;
 pub(crate) mod log;
+pub(crate) mod run;
+pub(crate) mod scan;
+pub(crate) mod serve;
 
 use std::path::PathBuf;
 
@@ -10,7 +15,7 @@ use clap_complete::Shell;
 use crate::facts::Setting;
 
 const EXIT_CODES: &str = "Exit codes: 0 ok · 1 findings, denied or widened · 2 usage · 3 unreadable or invalid \
-                          input · 5 fault";
+                          input · 4 compilation · 5 fault";
 
 /// Capability governance for the tools of AI agents: say what each may touch, check it, review what changes.
 #[derive(Debug, Parser)]
@@ -21,6 +26,47 @@ pub(crate) struct Line {
     pub(crate) colour: clap::ColorChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Line {
+    /// Reads the line that this process was started with. The commands that others wait for are tried first, alone:
+    /// to describe all the others takes as long as all else that happens before a sandbox starts. Whatever is wrong
+    /// with the line is said by the whole description.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let second = std::env::args_os().nth(1);
+        if second.is_some_and(|command| command == "run" || command == "hook")
+            && let Ok(line) = Awaited::try_parse()
+        {
+            return Ok(line.into());
+        }
+        Self::try_parse()
+    }
+}
+
+/// The part of [`Line`] that has only the commands that others wait for.
+#[derive(Debug, Parser)]
+#[command(name = "bailiwick", version)]
+struct Awaited {
+    #[arg(long = "color", global = true, value_name = "WHEN", default_value = "auto")]
+    colour: clap::ColorChoice,
+    #[command(subcommand)]
+    command: AwaitedCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AwaitedCommand {
+    Run(Box<run::Run>),
+    Hook(guard::Hook),
+}
+
+impl From<Awaited> for Line {
+    fn from(Awaited { colour, command }: Awaited) -> Self {
+        let command = match command {
+            AwaitedCommand::Run(run) => Command::Run(*run),
+            AwaitedCommand::Hook(hook) => Command::Hook(hook),
+        };
+        Self { colour, command }
+    }
 }
 
 /// What to do.
@@ -36,8 +82,36 @@ pub(crate) enum Command {
     Init(Init),
     /// Ask whether a manifest allows something, and which line decides
     Allows(Allows),
+    /// Show a session of confined tools: what was allowed, denied and recorded
+    Demo(run::Demo),
+    /// Run a command held to what it was granted
+    Run(run::Run),
+    /// Serve a confined shell and other tools to any agent, over the Model Context Protocol
+    Serve(serve::Serve),
+    /// Try what this host can hold, and say how to get what is missing
+    Doctor(run::Doctor),
+    /// Compile a manifest for a sandbox, and say how well that sandbox holds it
+    Compile(compile::Compile),
+    /// Show how well each sandbox would hold a manifest
+    Coverage(compile::Coverage),
     /// Read, verify and explain the journal of what tools did and were denied
     Log(log::Log),
+    /// Read from the source what each tool does, and compare it with what it declares
+    Scan(scan::Scan),
+    /// Check, try and explain a project's guardrails
+    Guard(guard::Guard),
+    /// Judge one event of an agent's hooks, in that agent's own format on stdin and stdout
+    Hook(guard::Hook),
+    /// Let the scripts that a directory's guardrails name run, as they are now
+    Trust(guard::Trust),
+    /// Consent to one call that waits for a person
+    Approve(guard::Answer),
+    /// Refuse one call that waits for a person
+    Deny(guard::Answer),
+    /// List the calls that wait for a person
+    Pending(guard::Pending),
+    /// Put hook entries into agents' settings, or take them out
+    Install(guard::Install),
     /// Print the JSON Schema of manifests, for editors
     #[command(after_help = "Example:\n  bailiwick schema > bailiwick.schema.json")]
     Schema,

@@ -5,16 +5,18 @@
 //! finding, never a guess.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bailiwick_policy::capability::Capability;
+use bailiwick_confine::host;
+use bailiwick_policy::capability::{Capability, Endpoint};
 use bailiwick_policy::diff::Date;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Span};
 use bailiwick_policy::manifest::{Declared, Manifest, Stance};
-use bailiwick_policy::path::Root;
+use bailiwick_policy::path::{AbsPath, Root};
 
 /// One `--set NAME=PATH`.
 #[derive(Debug, Clone)]
@@ -54,11 +56,123 @@ pub(crate) fn for_manifest(manifest: &Manifest, settings: &[Setting]) -> Result<
     if found.is_empty() { Ok(facts) } else { Err(found) }
 }
 
-/// Where the journal is unless someone says otherwise. A relative `$XDG_STATE_HOME` counts for nothing.
+/// The host facts that settings alone give: the same on every host.
+pub(crate) fn of_settings(settings: &[Setting]) -> Result<HostFacts, Vec<Finding>> {
+    let set = |facts: HostFacts, setting: &Setting| facts.with_variable(&setting.name, &setting.path);
+    settings.iter().try_fold(HostFacts::unknown(), set).map_err(|finding| vec![finding])
+}
+
+/// The host facts that paths in source code ask for: relative ones are below `$WORKSPACE`, `~` is `$HOME`.
+pub(crate) fn for_source(settings: &[Setting]) -> HostFacts {
+    with_usual(HostFacts::unknown(), settings)
+}
+
+/// The same, added to what is known already.
+pub(crate) fn with_usual(facts: HostFacts, settings: &[Setting]) -> HostFacts {
+    ["HOME", "WORKSPACE"].iter().fold(facts, |facts, name| {
+        let value = value(name, settings).filter(|_| facts.variable(name).is_none());
+        // A value that is no clean path leaves the variable without one, so that nothing is covered by it.
+        value.and_then(|value| facts.clone().with_variable(name, &value).ok()).unwrap_or(facts)
+    })
+}
+
+/// Where a private folder may be made.
+#[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
+pub(crate) fn scratch_dir() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// Where facts are kept that can be gathered again.
+pub(crate) fn cache_dir() -> Option<PathBuf> {
+    own_dir("XDG_CACHE_HOME", ".cache")
+}
+
+/// The user's own settings.
+pub(crate) fn configuration() -> Option<PathBuf> {
+    Some(own_dir("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+}
+
+/// How many things can be done at the same time.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Where the journal is unless someone says otherwise.
 pub(crate) fn journal_dir() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    Some(state?.join("bailiwick/journal"))
+    Some(state_dir()?.join("journal"))
+}
+
+/// Where Bailiwick keeps what is its own: keys, journal, trust, settings.
+pub(crate) fn own_dirs() -> impl Iterator<Item = PathBuf> {
+    [state_dir(), own_dir("XDG_CONFIG_HOME", ".config")].into_iter().flatten()
+}
+
+/// The same host, where what is Bailiwick's own (keys, journal, trust, settings) is never visible in a sandbox.
+pub(crate) fn with_own_paths(facts: HostFacts) -> HostFacts {
+    own_dirs().filter_map(|dir| AbsPath::new(dir.to_str()?).ok()).fold(facts, host::with_own)
+}
+
+/// A folder of Bailiwick's own below a base folder. A relative base counts for nothing.
+fn own_dir(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let base = absolute(variable).or_else(|| Some(home()?.join(below_home)));
+    Some(base?.join("bailiwick"))
+}
+
+/// Where this host has the services that are granted by name.
+#[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
+pub(crate) fn services() -> Vec<(Endpoint, PathBuf)> {
+    let variable = |name| std::env::var(name).ok();
+    let display = variable("DISPLAY").and_then(|display| {
+        let number = display.strip_prefix(':')?.split('.').next()?.to_owned();
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| PathBuf::from(format!("/tmp/.X11-unix/X{number}")))
+    });
+    let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let wayland =
+        runtime.as_ref().map(|dir| dir.join(variable("WAYLAND_DISPLAY").unwrap_or("wayland-0".to_owned())));
+    let session = variable("DBUS_SESSION_BUS_ADDRESS")
+        .and_then(|address| Some(PathBuf::from(address.strip_prefix("unix:path=")?.split(',').next()?)))
+        .or_else(|| runtime.map(|dir| dir.join("bus")));
+    let known = [
+        (Endpoint::X11, display),
+        (Endpoint::Wayland, wayland),
+        (Endpoint::DbusSession, session),
+        (Endpoint::DbusSystem, Some(PathBuf::from("/run/dbus/system_bus_socket"))),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(endpoint, path)| Some((endpoint, path.filter(|path| path.is_absolute())?)))
+        .collect()
+}
+
+/// The caller's value of a variable.
+pub(crate) fn variable_of_caller(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// All of the caller's variables.
+pub(crate) fn environment_of_caller() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
+
+/// Where trust, approvals, sessions and the journal are.
+pub(crate) fn state_dir() -> Option<PathBuf> {
+    own_dir("XDG_STATE_HOME", ".local/state")
+}
+
+/// The user's home.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// The working folder.
+#[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
+pub(crate) fn here() -> std::io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Now, in microseconds since 1970.

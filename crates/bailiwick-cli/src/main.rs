@@ -10,15 +10,14 @@ mod commands;
 mod facts;
 mod input;
 mod moment;
+mod planned;
 mod render;
 mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    let line = match args::Line::try_parse() {
+    let line = match args::Line::read() {
         Ok(line) => line,
         Err(refusal) => return terminal::show_usage(&refusal),
     };

@@ -68,6 +68,12 @@ fn nobody_reads() -> bool {
     polled && asked.iter().any(|one| one.revents().contains(PollFlags::ERR))
 }
 
+/// A line on stderr, beside what a program prints.
+pub(crate) fn remark(text: &str) {
+    // Whoever reads it may have gone; that changes nothing.
+    drop(write(AutoStream::auto(std::io::stderr()), text));
+}
+
 /// Whether people see what is printed.
 pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()

@@ -10,9 +10,11 @@ mod context;
 mod permit;
 
 pub use context::ToolContext;
+pub(crate) use context::{Look, Only, Place, Stamp, Use, child};
 pub use permit::Permit;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) generation: AtomicU64,
     pub(crate) session: Session,
     pub(crate) journal: Journal,
+    /// Bailiwick's own folders: closed to every tool.
+    pub(crate) own: Vec<PathBuf>,
 }
 
 /// What the gate knows of one tool.

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use bailiwick_policy::path::AbsPath;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -44,6 +45,16 @@ pub(crate) enum NotOpened {
     Io(io::Error),
 }
 
+/// No link is followed, wherever it stands in the path.
+pub(crate) const NO_LINKS: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
+
+/// Opens exactly the folder `path`, which has no links in it, to reach what lies in it.
+pub(crate) fn open_folder(path: &AbsPath) -> Result<OwnedFd, NotOpened> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(rustix::fs::CWD, path.to_string(), flags, Mode::empty(), NO_LINKS);
+    opened.map_err(not_opened)
+}
+
 /// Opens exactly `path`, which has no links in it.
 pub(crate) fn open_exactly(path: &AbsPath, how: How) -> Result<File, NotOpened> {
     let flags = match how {
@@ -56,13 +67,8 @@ pub(crate) fn open_exactly(path: &AbsPath, how: How) -> Result<File, NotOpened> 
     };
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let mode = if flags.contains(OFlags::CREATE) { Mode::from_bits_retain(0o644) } else { Mode::empty() };
-    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let opened = rustix::fs::openat2(rustix::fs::CWD, path.to_string(), flags, mode, no_links);
-    let opened = opened.map_err(|errno| match errno {
-        Errno::LOOP | Errno::XDEV | Errno::AGAIN => NotOpened::Changed,
-        Errno::NXIO => NotOpened::NotAFile,
-        other => NotOpened::Io(other.into()),
-    })?;
+    let opened = rustix::fs::openat2(rustix::fs::CWD, path.to_string(), flags, mode, NO_LINKS);
+    let opened = opened.map_err(not_opened)?;
     let kind = rustix::fs::fstat(&opened).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind.map_err(|errno| NotOpened::Io(errno.into()))? {
         FileType::RegularFile | FileType::Directory => {}
@@ -78,4 +84,12 @@ pub(crate) fn open_exactly(path: &AbsPath, how: How) -> Result<File, NotOpened> 
         file.set_len(0).map_err(NotOpened::Io)?;
     }
     Ok(file)
+}
+
+fn not_opened(errno: Errno) -> NotOpened {
+    match errno {
+        Errno::LOOP | Errno::XDEV | Errno::AGAIN => NotOpened::Changed,
+        Errno::NXIO => NotOpened::NotAFile,
+        other => NotOpened::Io(other.into()),
+    }
 }

@@ -1,9 +1,11 @@
 //! The registry: tools by name, and the one way to run them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bailiwick_policy::authority::Authority;
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::Findings;
@@ -16,7 +18,7 @@ use crate::grant::Grant;
 use crate::journal::Journal;
 use crate::rules::Rules;
 use crate::session::Session;
-use crate::tool::{AnyTool, Tool, ToolError};
+use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
 use crate::verdict::{Approver, Call, Consent, Interceptor};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -57,9 +59,15 @@ impl Registry {
     /// # Errors
     /// A finding for every entry of the caveats that cannot be read; nothing is granted then.
     pub fn mint_grant(&self, caveats: &Caveats) -> Result<Grant, Findings> {
+        Ok(self.mint(caveats.authority()?))
+    }
+
+    /// The same from an authority that was read elsewhere.
+    #[must_use]
+    pub fn mint(&self, authority: Authority) -> Grant {
         let shared = self.gate.shared();
         let generation = shared.generation.load(Ordering::Acquire);
-        Ok(Grant::new(shared.id, generation, caveats.authority()?, self.tools.len()))
+        Grant::new(shared.id, generation, authority, self.tools.len())
     }
 
     /// Runs a tool under a grant.
@@ -67,15 +75,40 @@ impl Registry {
     /// # Errors
     /// Why it did not run, or how it failed.
     pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Result<Value, ToolError> {
+        let permit = self.permit(name, args, grant).await?;
+        self.run(permit).await
+    }
+
+    /// Runs a tool under a grant, and tells `listener` what it says meanwhile.
+    ///
+    /// # Errors
+    /// As [`Registry::dispatch`].
+    pub async fn dispatch_heard(
+        &self,
+        name: &str,
+        args: Value,
+        grant: &Grant,
+        listener: Listener,
+    ) -> Result<Value, ToolError> {
+        let permit = self.permit(name, args, grant).await?;
+        self.run(permit.heard_by(listener)).await
+    }
+
+    /// The gate's leave for a call, a person's consent included.
+    pub(crate) async fn permit(&self, name: &str, args: Value, grant: &Grant) -> Result<Permit, ToolError> {
         let call = Call { tool: self.interned(name), args };
-        let permit = match self.gate.authorize(call, grant, None) {
-            Ok(permit) => permit,
-            Err(Refusal::Error(error)) => return Err(error),
-            Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await?,
-        };
+        match self.gate.authorize(call, grant, None) {
+            Ok(permit) => Ok(permit),
+            Err(Refusal::Error(error)) => Err(error),
+            Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await,
+        }
+    }
+
+    /// Runs the call that a permit of this registry is for.
+    pub(crate) async fn run(&self, permit: Permit) -> Result<Value, ToolError> {
         match self.tools.get(permit.index()) {
             Some(tool) => permit.run_any(tool.as_ref()).await,
-            None => Err(ToolError::NotFound(name.to_owned())),
+            None => Err(ToolError::NotFound(permit.call().tool.to_string())),
         }
     }
 
@@ -114,9 +147,9 @@ impl Registry {
         &self.gate
     }
 
-    /// Name, description and argument schema of every tool, in order of registration.
-    pub fn definitions(&self) -> impl Iterator<Item = (&str, &str, Value)> {
-        self.tools.iter().map(|tool| (tool.name(), tool.description(), tool.schema()))
+    /// What every tool is called, says and takes, in order of registration.
+    pub fn definitions(&self) -> impl Iterator<Item = Definition<'_>> {
+        self.tools.iter().map(|tool| tool.definition())
     }
 
     /// The name as the gate holds it, so that calls and events share it.
@@ -217,7 +250,14 @@ impl RegistryBuilder {
         }
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let generation = AtomicU64::new(self.generation);
-        let shared = Arc::new(Shared { id, generation, session: self.session, journal: self.journal });
+        let own = own(&self.session, &self.journal);
+        let shared = Arc::new(Shared { id, generation, session: self.session, journal: self.journal, own });
         Ok(Registry { tools, gate: Gate::new(shared, entries, self.interceptors), approver: self.approver })
     }
+}
+
+/// Bailiwick's own folders, by their names and where these lead.
+fn own(session: &Session, journal: &Journal) -> Vec<PathBuf> {
+    let named = session.own().iter().map(PathBuf::as_path).chain([journal.dir()]);
+    named.flat_map(|dir| [dir.to_owned(), std::fs::canonicalize(dir).unwrap_or(dir.to_owned())]).collect()
 }

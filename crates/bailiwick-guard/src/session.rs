@@ -10,6 +10,7 @@ pub struct Session {
     home: Option<PathBuf>,
     env: BTreeMap<String, String>,
     top_level: BTreeSet<String>,
+    own: Vec<PathBuf>,
 }
 
 impl Session {
@@ -18,7 +19,7 @@ impl Session {
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         let top_level = std::fs::read_dir("/").into_iter().flatten().filter_map(Result::ok);
         let top_level = top_level.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        Self { cwd: cwd.into(), home: None, env: BTreeMap::new(), top_level }
+        Self { cwd: cwd.into(), home: None, env: BTreeMap::new(), top_level, own: Vec::new() }
     }
 
     /// The same session, where `~` is `home`.
@@ -42,6 +43,14 @@ impl Session {
         self
     }
 
+    /// The same session, where these folders are Bailiwick's own (settings, trust, keys): no tool sees or changes them.
+    /// The journal's folder always is.
+    #[must_use]
+    pub fn with_own(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.own.extend(folders);
+        self
+    }
+
     /// Where relative paths start.
     #[must_use]
     pub fn cwd(&self) -> &Path {
@@ -56,6 +65,14 @@ impl Session {
 
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    pub(crate) fn own(&self) -> &[PathBuf] {
+        &self.own
     }
 
     /// Whether the host had a top-level directory of this name when the session started.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::CapabilitySet;
@@ -27,6 +28,16 @@ pub trait Tool: Send + Sync + 'static {
     /// The JSON Schema of its arguments.
     fn schema(&self) -> Value;
 
+    /// The JSON Schema of its result; none if that is not promised.
+    fn output(&self) -> Option<Value> {
+        None
+    }
+
+    /// What calling it means, for those who choose between tools. Nothing is allowed or refused by it.
+    fn hints(&self) -> Hints {
+        Hints::default()
+    }
+
     /// The authority it needs. The default stays within whatever was granted.
     fn required(&self) -> Required {
         Required::ceiling(Authority::top())
@@ -38,6 +49,72 @@ pub trait Tool: Send + Sync + 'static {
         args: Value,
         context: &ToolContext,
     ) -> impl Future<Output = Result<Value, ToolError>> + Send;
+}
+
+/// What calling a tool means. The default is the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// What a call does to the world.
+    pub effect: Effect,
+    /// Whether a second call with the same arguments changes nothing more.
+    pub idempotent: bool,
+    /// Whether it reaches beyond this machine.
+    pub open_world: bool,
+}
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It only looks.
+    Reads,
+    /// It only adds.
+    Adds,
+    /// It may change or remove what is there.
+    Changes,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self { effect: Effect::Changes, idempotent: false, open_world: true }
+    }
+}
+
+/// What a running call tells before it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// Where it was said.
+    pub stream: Stream,
+    /// What was said.
+    pub text: String,
+}
+
+/// Where something was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// A program's output.
+    Output,
+    /// A program's complaints.
+    Errors,
+    /// The tool itself.
+    Tool,
+}
+
+/// Whoever hears news of a running call. Called in order, from the task that runs it; must not block.
+pub type Listener = Arc<dyn Fn(News) + Send + Sync>;
+
+/// What a tool is called, says and takes.
+#[derive(Debug, Clone)]
+pub struct Definition<'a> {
+    /// The name it is called by.
+    pub name: &'a str,
+    /// One line for people and models.
+    pub description: &'a str,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+    /// The JSON Schema of its result.
+    pub output: Option<Value>,
+    /// What calling it means.
+    pub hints: Hints,
 }
 
 /// What a tool needs.
@@ -156,8 +233,7 @@ pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Value, ToolErro
 /// A tool behind a pointer.
 pub(crate) trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
-    fn description(&self) -> &str;
-    fn schema(&self) -> Value;
+    fn definition(&self) -> Definition<'_>;
     fn required(&self) -> Required;
     fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a>;
 }
@@ -167,12 +243,14 @@ impl<T: Tool> AnyTool for T {
         Tool::name(self)
     }
 
-    fn description(&self) -> &str {
-        Tool::description(self)
-    }
-
-    fn schema(&self) -> Value {
-        Tool::schema(self)
+    fn definition(&self) -> Definition<'_> {
+        Definition {
+            name: Tool::name(self),
+            description: Tool::description(self),
+            schema: Tool::schema(self),
+            output: Tool::output(self),
+            hints: Tool::hints(self),
+        }
     }
 
     fn required(&self) -> Required {

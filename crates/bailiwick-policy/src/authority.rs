@@ -18,6 +18,7 @@ pub use request::{Request, Spawn};
 pub use within::Excess;
 
 pub(crate) use build::Parts;
+pub(crate) use lines::patterns;
 
 use crate::capability::{ClockActions, Endpoint, Program};
 use crate::lattice::{CountBound, FlagMap, Flags};
@@ -186,6 +187,18 @@ impl Authority {
     #[must_use]
     pub const fn net(&self) -> &NetScope {
         &self.net
+    }
+
+    pub(crate) const fn exec(&self) -> &FlagMap<Program> {
+        &self.exec
+    }
+
+    pub(crate) const fn env(&self) -> &FlagMap<Box<str>> {
+        &self.env
+    }
+
+    pub(crate) const fn ipc(&self) -> &FlagMap<Endpoint> {
+        &self.ipc
     }
 }
 

@@ -29,6 +29,10 @@ crate::code_table::code_table! {
         InterceptorDenied "interceptor-denied": "an interceptor refused the call";
         InterceptorFailed "interceptor-failed": "an interceptor failed, and a failure refuses";
         RewriteLoop "rewrite-loop": "interceptors kept rewriting the call";
+        GuardrailBlocked "guardrail-blocked": "a guardrail of the project blocks the call";
+        GuardrailBroken "guardrail-broken": "the project's guardrails cannot be used, so nothing runs";
+        GuardrailChanged "guardrail-changed": "guardrails that were trusted are missing or changed, so nothing runs";
+        GuardrailProtected "guardrail-protected": "the call would change what holds it: policy, scripts, trust, approvals or journal";
         PathUnreadable "path-unreadable": "the path cannot be judged";
         PathChanged "path-changed": "the path led elsewhere while it was opened";
         PathNotAFile "path-not-a-file": "the path is neither a plain file nor a folder";
@@ -111,6 +115,12 @@ impl Denial {
             Some(granted) => format!("{} (granted: {granted})", self.message),
             None => self.message.clone(),
         }
+    }
+
+    /// What is granted where more was asked for.
+    #[must_use]
+    pub fn is_granted(&self) -> Option<&str> {
+        self.granted.as_deref()
     }
 
     /// The smallest grant that would allow it; several lines when it takes several capabilities.

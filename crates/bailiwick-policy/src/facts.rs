@@ -9,6 +9,19 @@ use crate::path::AbsPath;
 #[derive(Debug, Clone, Default)]
 pub struct HostFacts {
     variables: BTreeMap<String, AbsPath>,
+    places: BTreeMap<AbsPath, (AbsPath, Place)>,
+    protected: Vec<AbsPath>,
+}
+
+/// What the host has at a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing.
+    Missing,
+    /// A folder.
+    Directory,
+    /// A file, a device or a socket.
+    File,
 }
 
 impl HostFacts {
@@ -39,5 +52,37 @@ impl HostFacts {
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&AbsPath> {
         self.variables.get(name)
+    }
+
+    /// The same host, where `path` really lies at `source`, and what is there.
+    #[must_use]
+    pub fn with_place(mut self, path: AbsPath, source: AbsPath, place: Place) -> Self {
+        self.places.insert(path, (source, place));
+        self
+    }
+
+    /// What the host has at the paths that it was asked about.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&AbsPath, Place)> {
+        self.places.iter().map(|(path, (_, place))| (path, *place))
+    }
+
+    /// Where `path` really lies and what is there, as far as it was asked.
+    pub(crate) fn located(&self, path: &AbsPath) -> (AbsPath, Option<Place>) {
+        self.places
+            .get(path)
+            .map_or_else(|| (path.clone(), None), |(source, place)| (source.clone(), Some(*place)))
+    }
+
+    /// The same host, where `path` is the product's own: never visible in a sandbox.
+    #[must_use]
+    pub fn with_protected(mut self, path: AbsPath) -> Self {
+        self.protected.push(path);
+        self
+    }
+
+    /// The product's own paths.
+    #[must_use]
+    pub fn protected(&self) -> &[AbsPath] {
+        &self.protected
     }
 }

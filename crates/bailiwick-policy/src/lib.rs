@@ -3,6 +3,7 @@
 //! Pure: no files, sockets, clocks, environment or threads. Text comes in, values and findings go out.
 #![forbid(unsafe_code)]
 
+pub mod artifact;
 pub mod authority;
 pub mod capability;
 pub mod caveats;
@@ -10,11 +11,14 @@ mod code_table;
 pub mod denial;
 pub mod diff;
 mod document;
+pub mod enforcement;
 pub mod facts;
 pub mod finding;
+pub mod guardrails;
 pub mod journal;
 pub mod lattice;
 pub mod manifest;
 pub mod net;
 pub mod path;
+pub mod plan;
 pub mod snapshot;

@@ -121,6 +121,14 @@ impl Manifest {
         read_node(&crate::document::parse(text)?)
     }
 
+    /// The same manifest where the server as a whole is granted these too, as a person says on a command line.
+    #[must_use]
+    pub fn with_capabilities(mut self, more: impl IntoIterator<Item = Capability>) -> Self {
+        let declared = more.into_iter().map(|value| Declared { value, span: Span::new(0, 0) });
+        self.server.extend(declared);
+        self
+    }
+
     /// The server's or agent's name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -24,7 +24,7 @@ pub use request::{NetRequest, Speak};
 pub use rule::{NetRule, Speech};
 pub use scope::NetScope;
 pub use set::NetSet;
-pub use special::{canonical_ip, is_special};
+pub use special::{canonical_ip, is_special, special_blocks};
 
 pub(crate) use host::parse_host_pattern;
 pub(crate) use port::parse_ports;

@@ -199,6 +199,12 @@ impl AbsPath {
         self.0.split('\0').skip(1)
     }
 
+    /// Whether it is `tree` or lies below it.
+    #[must_use]
+    pub fn is_within(&self, tree: &Self) -> bool {
+        is_at_or_below(self.key(), tree.key())
+    }
+
     pub(crate) const fn key(&self) -> &str {
         &self.0
     }

@@ -11,7 +11,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let caveats = Caveats {
         exec: Scope::only(["echo".to_owned()]),
         max_calls: CountBound::AtMost(2),
-        ..Caveats::top()
+        valid_for_generation: Scope::All,
+        ..Caveats::bottom()
     };
     let grant = registry.mint_grant(&caveats)?;
     let echo = json!({ "program": "echo", "args": ["hello"] });

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bailiwick_guard::journal::{Journal, JournalFault, Options, new_session};
-use bailiwick_guard::tools::Shell;
-use bailiwick_guard::{Registry, RegistryBuilder, Session};
+use bailiwick_guard::{Registry, RegistryBuilder, Session, tools};
 
 /// Why there is no registry.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +35,8 @@ pub fn registry() -> Result<RegistryBuilder, EdgeFault> {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
     );
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    session = session.with_own(config.map(|config| config.join("bailiwick")));
     if let Some(home) = home {
         session = session.with_home(home);
     }
@@ -48,5 +49,5 @@ pub fn registry() -> Result<RegistryBuilder, EdgeFault> {
 /// If the journal cannot be kept there.
 pub fn registry_in(state: &Path, session: Session) -> Result<RegistryBuilder, EdgeFault> {
     let journal = Journal::open(&state.join("journal"), new_session()?, Options::default())?;
-    Ok(Registry::builder(journal, session).tool(Shell))
+    Ok(tools::all(Registry::builder(journal, session.with_own([state.to_owned()]))))
 }

@@ -41,15 +41,17 @@
 //! - **Take it all back**: [`Registry::revoke`].
 //! - **See what happened**: every check is in the [`journal`]; `bailiwick log` reads and verifies it.
 //!
-//! The in-process `shell` tool checks which program is started and holds nothing that the program then does; its
-//! result says so (`"sandbox": "none"`).
+//! The [tools] for files read, write, edit, list and search; with the feature `fetch`, `web_fetch` reads the web. The
+//! `shell` tool starts programs in the native sandbox, held to the call's own authority; its result says by whom
+//! each axis was held.
 #![forbid(unsafe_code)]
 
 mod edge;
 
 pub use bailiwick_guard::{
-    Approver, Call, Consent, Gate, Grant, Interceptor, Permit, Registry, RegistryBuilder, Required, Rules,
-    Session, Tool, ToolContext, ToolError, Verdict, WriteMode, arguments, journal, tools,
+    Approver, Call, Consent, Definition, Effect, Gate, Grant, Hints, Interceptor, Listener, News, Permit,
+    Registry, RegistryBuilder, Required, Rules, Session, Stream, Tool, ToolContext, ToolError, Verdict,
+    WriteMode, arguments, journal, tools,
 };
 pub use bailiwick_policy::authority::Authority;
 pub use bailiwick_policy::capability::{Capability, CapabilitySet};

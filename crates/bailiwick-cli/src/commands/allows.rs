@@ -12,7 +12,8 @@ use crate::answer::{Answer, Exit};
 use crate::args::{Allows, AnswerFormat};
 use crate::facts;
 use crate::input::{self, Useless};
-use crate::render::{escape, json, snippet, style};
+use crate::planned::no_such_tool;
+use crate::render::{json, snippet};
 
 /// The most lines that are shown for one answer.
 const SHOWN: usize = 3;
@@ -46,7 +47,7 @@ pub(super) fn run(args: &Allows) -> Answer {
     let tool = args.tool.as_deref().map(|name| case.checked.tool(name).ok_or(name)).transpose();
     let tool = match tool {
         Ok(tool) => tool,
-        Err(name) => return no_such_tool(&case, name),
+        Err(name) => return no_such_tool(&case.source, &case.checked, name),
     };
     match decide(&case, &args.capability, tool) {
         Ok(decision) => answer(args, &case, &decision),
@@ -65,16 +66,6 @@ fn open(args: &Allows) -> Result<Case, Useless> {
         Ok((checked, facts)) => Ok(Case { source, checked, facts }),
         Err(findings) => Err(Useless::Wrong(source, findings)),
     }
-}
-
-fn no_such_tool(case: &Case, name: &str) -> Answer {
-    let names: Vec<String> =
-        case.checked.tools().iter().take(20).map(|tool| escape::line(tool.name())).collect();
-    let known =
-        if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-    let (file, name) = (escape::line(case.source.name()), escape::line(name));
-    let text = format!("{}: {file} has no tool `{name}`\n  {known}\n", style::error("error"));
-    Answer::refusal(Exit::Usage, text)
 }
 
 fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {

@@ -90,8 +90,10 @@ pub(crate) fn codes() -> String {
                     is any, other commands with 3.\n\n"
         .to_owned();
     text += "| code | severity | meaning | alias |\n|---|---|---|---|\n";
+    let (scan, others): (Vec<Code>, Vec<Code>) =
+        Code::ALL.iter().partition(|code| code.as_str().starts_with("scan-"));
     let (differences, findings): (Vec<Code>, Vec<Code>) =
-        Code::ALL.iter().partition(|code| code.as_str().contains('.'));
+        others.into_iter().partition(|code| code.as_str().contains('.'));
     for code in findings {
         let alias = code.alias().map(|alias| format!("`{alias}`")).unwrap_or_default();
         text += &format!("| `{code}` | {} | {} | {alias} |\n", code.severity(), code.meaning());
@@ -99,6 +101,11 @@ pub(crate) fn codes() -> String {
     text += "\n## Differences\n\nWhat `bailiwick diff` reports. It exits with 1 if one of medium or high severity \
              was not accepted.\n\n| code | severity | meaning |\n|---|---|---|\n";
     for code in differences {
+        text += &format!("| `{code}` | {} | {} |\n", code.severity(), code.meaning());
+    }
+    text += "\n## What a scan finds\n\nWhat `bailiwick scan` reports. It exits with 1 if there is an error, and with \
+             `--strict` also if something is\nunknown or dynamic.\n\n| code | severity | meaning |\n|---|---|---|\n";
+    for code in scan {
         text += &format!("| `{code}` | {} | {} |\n", code.severity(), code.meaning());
     }
     text + &denials()

@@ -12,6 +12,10 @@
 )]
 
 mod cli;
+mod escape;
 mod house;
 mod journal;
+mod network;
+mod run;
+mod serve;
 mod skip;

@@ -1,6 +1,14 @@
 //! What a running tool may see of the world.
 
+mod closed;
+mod files;
+mod net;
+
+pub(crate) use closed::Use;
+pub(crate) use files::{Look, Only, Place, Stamp, child};
+
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +24,7 @@ use crate::journal::Journal;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
 use crate::resolve::{absolute, real};
 use crate::session::Session;
-use crate::tool::ToolError;
+use crate::tool::{Listener, News, Stream, ToolError};
 
 /// How often a path that changes while it is opened is looked at again.
 const MAX_LOOKS: usize = 16;
@@ -34,6 +42,7 @@ pub struct ToolContext {
     minted_in: u64,
     seq: u64,
     acted: AtomicBool,
+    pub(super) listener: Option<Listener>,
 }
 
 impl ToolContext {
@@ -44,7 +53,7 @@ impl ToolContext {
         minted_in: u64,
         seq: u64,
     ) -> Self {
-        Self { shared, tool, authority, minted_in, seq, acted: AtomicBool::new(false) }
+        Self { shared, tool, authority, minted_in, seq, acted: AtomicBool::new(false), listener: None }
     }
 
     /// What the call may touch.
@@ -57,6 +66,13 @@ impl ToolContext {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.shared.session
+    }
+
+    /// Tells whoever listens to this call; nobody may.
+    pub fn tell(&self, stream: Stream, text: impl Into<String>) {
+        if let Some(listener) = &self.listener {
+            listener(News { stream, text: text.into() });
+        }
     }
 
     /// May this program be started? A bare name, or an absolute path.
@@ -88,6 +104,7 @@ impl ToolContext {
     /// The denial, recorded.
     pub fn check_path_read(&self, path: &str) -> Result<AbsPath, ToolError> {
         let real = self.real(path)?;
+        self.stay_out(&real, Use::Read)?;
         let request = Request::Read(real.clone());
         self.check(&request, || {
             format!("read of \"{}\" is not within the granted authority", path.escape_debug())
@@ -101,6 +118,7 @@ impl ToolContext {
     /// The denial, recorded.
     pub fn check_path_write(&self, path: &str) -> Result<AbsPath, ToolError> {
         let real = self.real(path)?;
+        self.stay_out(&real, Use::Change)?;
         let request = Request::Write(real.clone());
         self.check(&request, || {
             format!("write of \"{}\" is not within the granted authority", path.escape_debug())
@@ -141,7 +159,7 @@ impl ToolContext {
         self.acted.load(Ordering::Acquire)
     }
 
-    pub(super) const fn tool(&self) -> &Arc<str> {
+    pub(crate) const fn tool(&self) -> &Arc<str> {
         &self.tool
     }
 
@@ -149,13 +167,19 @@ impl ToolContext {
         self.seq
     }
 
-    pub(super) fn journal(&self) -> &Journal {
+    /// Bailiwick's own folders.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &Path> {
+        self.shared.own.iter().map(PathBuf::as_path)
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
         &self.shared.journal
     }
 
     fn open(&self, path: &str, how: How) -> Result<File, ToolError> {
         for _ in 0..MAX_LOOKS {
             let real = self.real(path)?;
+            self.stay_out(&real, if how == How::Read { Use::Read } else { Use::Change })?;
             let (request, verb) = match how {
                 How::Read => (Request::Read(real.clone()), "read"),
                 How::Write(WriteMode::CreateNew) => (Request::Create(real.clone()), "create"),
@@ -166,18 +190,30 @@ impl ToolContext {
             })?;
             match open_exactly(&real, how) {
                 Ok(file) => return Ok(file),
-                Err(NotOpened::Changed) => {}
-                Err(NotOpened::NotAFile) => {
-                    let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
-                    return Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)));
-                }
-                Err(NotOpened::Io(error)) => {
-                    return Err(ToolError::Other(format!("cannot open `{}`: {error}", path.escape_debug())));
-                }
+                Err(not_opened) => self.look_again(path, not_opened)?,
             }
         }
+        Err(self.restless(path))
+    }
+
+    /// Why a checked path was not opened; nothing if it changed and has to be looked at again.
+    fn look_again(&self, path: &str, not_opened: NotOpened) -> Result<(), ToolError> {
+        match not_opened {
+            NotOpened::Changed => Ok(()),
+            NotOpened::NotAFile => {
+                let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
+                Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)))
+            }
+            NotOpened::Io(error) => {
+                Err(ToolError::Other(format!("cannot open `{}`: {error}", path.escape_debug())))
+            }
+        }
+    }
+
+    /// The denial of a path that kept changing.
+    fn restless(&self, path: &str) -> ToolError {
         let message = format!("\"{}\" led elsewhere each time it was opened", path.escape_debug());
-        Err(self.deny(Denial::new(DenialCode::PathChanged, message)))
+        self.deny(Denial::new(DenialCode::PathChanged, message))
     }
 
     fn real(&self, path: &str) -> Result<AbsPath, ToolError> {
@@ -190,10 +226,7 @@ impl ToolContext {
 
     /// Asks the authority, records the answer, and lets nothing through that could not be recorded.
     fn check(&self, request: &Request, message: impl Fn() -> String) -> Result<(), ToolError> {
-        if self.shared.generation.load(Ordering::Acquire) != self.minted_in {
-            let denial = Denial::new(DenialCode::Revoked, "the grant was revoked while the tool ran");
-            return Err(self.deny(denial));
-        }
+        self.still_granted()?;
         if !self.authority.allows(request) {
             let denial = Denial::of(&self.authority.explain(request), message());
             return Err(self.deny(match granted(&self.authority, request) {
@@ -201,7 +234,20 @@ impl ToolContext {
                 None => denial,
             }));
         }
-        let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(request.to_string());
+        self.record(request.to_string())
+    }
+
+    /// Whether the grant was revoked meanwhile.
+    pub(crate) fn still_granted(&self) -> Result<(), ToolError> {
+        if self.shared.generation.load(Ordering::Acquire) == self.minted_in {
+            return Ok(());
+        }
+        Err(self.deny(Denial::new(DenialCode::Revoked, "the grant was revoked while the tool ran")))
+    }
+
+    /// Records what was let through.
+    fn record(&self, what: String) -> Result<(), ToolError> {
+        let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(what);
         match self.shared.journal.append(event) {
             Ok(_) => {
                 self.acted.store(true, Ordering::Release);
@@ -214,7 +260,8 @@ impl ToolContext {
         }
     }
 
-    fn deny(&self, denial: Denial) -> ToolError {
+    /// Records a refusal.
+    pub(crate) fn deny(&self, denial: Denial) -> ToolError {
         let event = self
             .event(Kind::CapabilityDenied, Decision::Deny)
             .with_code(denial.code().as_str())

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ToolContext;
 use crate::grant::Grant;
-use crate::tool::{AnyTool, Tool, ToolError};
+use crate::tool::{AnyTool, Listener, Tool, ToolError};
 use crate::verdict::Call;
 
 /// Leave to run one call once. Only the gate makes one; using it uses it up, and dropping it unused puts the
@@ -37,6 +37,12 @@ impl Permit {
     #[must_use]
     pub const fn call(&self) -> &Call {
         &self.call
+    }
+
+    /// The same, with someone who hears what the call says while it runs.
+    pub fn heard_by(mut self, listener: Listener) -> Self {
+        self.context.listener = Some(listener);
+        self
     }
 
     /// Which tool of the registry it is for.

@@ -8,7 +8,7 @@ use super::tape::Tape;
 use super::writer::Writer;
 use super::{JournalFault, Options};
 use bailiwick_policy::journal::{Chain, Digest, Event, MAX_LINE, Point, SealKind, SessionId};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -30,6 +30,7 @@ struct Inner {
     queue: Arc<Queue>,
     clock: fn() -> u64,
     session: SessionId,
+    dir: PathBuf,
     fingerprint: Digest,
     writer: Mutex<Option<Thread>>,
 }
@@ -52,7 +53,14 @@ impl Journal {
         let (tape, chain) = (opened.tape, opened.chain);
         let writer = Writer { layout, session: session.clone(), sealer, head, tape, chain, options };
         let writer = spawn(writer, Arc::clone(&queue), dir)?;
-        let inner = Inner { queue, clock, session, fingerprint, writer: Mutex::new(Some(writer)) };
+        let inner = Inner {
+            queue,
+            clock,
+            session,
+            dir: dir.to_owned(),
+            fingerprint,
+            writer: Mutex::new(Some(writer)),
+        };
         let journal = Self { inner: Arc::new(inner) };
         for note in opened.notes {
             journal.append(note)?;
@@ -81,6 +89,11 @@ impl Journal {
     /// Why appends are refused at the moment, if they are.
     pub fn refusal(&self) -> Option<JournalFault> {
         self.inner.queue.refusal()
+    }
+
+    /// The directory it is written to. No sandbox shows it.
+    pub fn dir(&self) -> &Path {
+        &self.inner.dir
     }
 
     /// The session.

@@ -1,38 +1,41 @@
-//! `shell`: starts one program with arguments.
+//! `shell`: programs and scripts, held by the native sandbox to what the call may touch.
 //!
-//! The program is checked against the call's authority before it starts, found on a fixed search path, and given
-//! a fixed environment; it is killed with its whole group when its time is over. What it then does is held by
-//! nothing here: every axis is reported as `advisory`, and `sandbox` as `none`.
+//! Every program is checked against the call's authority before anything starts, and is found on a fixed search path.
+//! Each runs in a sandbox of its own and sees the files, hosts, variables and programs of that authority and nothing
+//! else; everything it started ends with it. See `docs/shell.md`.
+//!
+//! Fails closed when: this host cannot hold the call's authority. Then nothing is started.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+mod answer;
+mod args;
+mod plan;
+mod run;
+mod script;
+mod streams;
 
-use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use std::collections::BTreeMap;
+use std::io::Error;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Instant;
 
+use bailiwick_confine::{Command, Stdio};
+use bailiwick_policy::authority::Request;
+use serde_json::Value;
+use tokio::net::unix::pipe;
+
+use self::answer::Answer;
+use self::args::{Args, Work};
+use self::plan::Held;
+use self::run::{Outcome, Stage, Witness};
+use self::script::{Execution, Script, State, Surroundings, Three, admit};
 use crate::gate::ToolContext;
-use crate::tool::{Tool, ToolError};
+use crate::resolve::{absolute, real};
+use crate::tool::{Effect, Hints, Stream, Tool, ToolError};
 
-/// Where bare names are looked for, whatever the caller's own search path is.
-const TRUSTED_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const MAX_OUTPUT: usize = 1024 * 1024;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
-
-/// The `shell` tool: `{program, args?, cwd?, stdin?, timeout_ms?}`.
+/// The `shell` tool: `{program, args?}` or `{cmd, engine?}`, with `cwd?`, `env?`, `stdin?` and `timeout_ms?`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shell;
-
-/// The arguments, read strictly.
-struct Args {
-    program: String,
-    args: Vec<String>,
-    cwd: Option<String>,
-    stdin: Option<String>,
-    timeout: Duration,
-}
 
 impl Tool for Shell {
     fn name(&self) -> &str {
@@ -40,168 +43,186 @@ impl Tool for Shell {
     }
 
     fn description(&self) -> &str {
-        "Start one program with arguments and return what it printed."
+        "Run a program (`program` and `args`) or a short script (`cmd`) in a sandbox and return what it printed. Only \
+         granted programs, files and hosts can be used; a refusal names the grant that a person would have to give. A \
+         script may use quotes, pipes, && || ; and newlines, redirections, here-documents, globs, $VAR, VAR=x and cd; \
+         it is checked as a whole before anything runs. For $( ), loops and functions pass `engine: \"bash\"`, if bash \
+         is granted."
     }
 
     fn schema(&self) -> Value {
-        let text = json!({ "type": "string" });
-        json!({
-            "type": "object",
-            "properties": {
-                "program": { "type": "string", "description": "A bare name, or an absolute path." },
-                "args": { "type": "array", "items": text },
-                "cwd": { "type": "string", "description": "Where to run; the session's directory if absent." },
-                "stdin": text,
-                "timeout_ms": { "type": "integer", "minimum": 1, "maximum": 3_600_000 },
-            },
-            "required": ["program"],
-            "additionalProperties": false,
-        })
+        args::schema()
+    }
+
+    fn output(&self) -> Option<Value> {
+        Some(answer::schema())
+    }
+
+    fn hints(&self) -> Hints {
+        Hints { effect: Effect::Changes, idempotent: false, open_world: true }
     }
 
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
-        let args = read_args(&args)?;
-        context.check_exec(&args.program)?;
-        let cwd = match &args.cwd {
-            Some(cwd) => PathBuf::from(context.check_path_read(cwd)?.to_string()),
-            None => context.session().cwd().to_owned(),
+        let Args { work, cwd, env, dropped, stdin, timeout } = Args::read(&args)?;
+        let deadline = Instant::now() + timeout;
+        let is_bash = matches!(work, Work::Bash(_));
+        let task = match work {
+            Work::Program(program, args) => {
+                context.check_exec(&program)?;
+                Task::Program { program, args, folder: folder(cwd.as_deref(), context)?, env }
+            }
+            Work::Bash(text) => {
+                context.check_exec("bash")?;
+                let args = ["--noprofile", "--norc", "-c", &text].map(str::to_owned).to_vec();
+                Task::Program {
+                    program: "bash".to_owned(),
+                    args,
+                    folder: folder(cwd.as_deref(), context)?,
+                    env,
+                }
+            }
+            Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, context)?,
         };
-        let file = find(&args.program).ok_or_else(|| ToolError::Exec {
-            program: args.program.clone(),
-            source: std::io::Error::new(std::io::ErrorKind::NotFound, "it is not on the trusted search path"),
-        })?;
-        run(&file, &cwd, args).await
+        let mut held = Held::of(context).map_err(ToolError::Other)?;
+        // Not even a grant makes a shell read a file before its script.
+        held.granted.retain(|name, _| !is_bash || name != "BASH_ENV");
+        task.run(&held, stdin, deadline, dropped, context).await
     }
 }
 
-fn read_args(args: &Value) -> Result<Args, ToolError> {
-    let bad = |what: &str| ToolError::Other(format!("shell: {what}"));
-    let fields = args.as_object().ok_or_else(|| bad("the arguments are an object"))?;
-    let known = ["program", "args", "cwd", "stdin", "timeout_ms"];
-    if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(bad(&format!("there is no argument `{}`", key.escape_debug())));
-    }
-    let text = |key: &str| match fields.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.contains('\0') || key == "stdin" => Ok(Some(text.clone())),
-        Some(_) => Err(bad(&format!("`{key}` is a string"))),
-    };
-    let list = match fields.get("args") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) => {
-            let texts =
-                items.iter().map(|item| item.as_str().filter(|text| !text.contains('\0')).map(str::to_owned));
-            texts.collect::<Option<_>>().ok_or_else(|| bad("`args` is a list of strings"))?
-        }
-        Some(_) => return Err(bad("`args` is a list of strings")),
-    };
-    let timeout = match fields.get("timeout_ms") {
-        None | Some(Value::Null) => DEFAULT_TIMEOUT,
-        Some(value) => {
-            value.as_u64().map(Duration::from_millis).ok_or_else(|| bad("`timeout_ms` is a number"))?
-        }
-    };
-    Ok(Args {
-        program: text("program")?.ok_or_else(|| bad("`program` is missing"))?,
-        args: list,
-        cwd: text("cwd")?,
-        stdin: text("stdin")?,
-        timeout: timeout.min(MAX_TIMEOUT),
-    })
-}
-
-/// The file a granted program is: a bare name only on the trusted search path.
-fn find(program: &str) -> Option<PathBuf> {
-    if program.starts_with('/') {
-        return Some(PathBuf::from(program));
-    }
-    let candidates = TRUSTED_PATH.split(':').map(|folder| Path::new(folder).join(program));
-    candidates.into_iter().find(|file| is_executable(file))
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-async fn run(file: &Path, cwd: &Path, args: Args) -> Result<Value, ToolError> {
-    let failed = |source| ToolError::Exec { program: args.program.clone(), source };
-    let mut command = Command::new(file);
-    command.args(&args.args).current_dir(cwd).env_clear().env("PATH", TRUSTED_PATH).env("LANG", "C.UTF-8");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(failed)?;
-    let group = child.id();
-    let guard = KillGroup(group);
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let fed = feed(&mut child, args.stdin.clone().unwrap_or_default());
-    let work = async {
-        let (out, err, ()) = tokio::join!(collect(stdout), collect(stderr), fed);
-        (out, err)
-    };
-    tokio::pin!(work);
-    let mut timed_out = false;
-    let (out, err) = tokio::select! {
-        both = &mut work => both,
-        () = tokio::time::sleep(args.timeout) => {
-            timed_out = true;
-            guard.kill();
-            work.await
-        }
-    };
-    let status = child.wait().await.map_err(failed)?;
-    drop(guard);
-    Ok(json!({
-        "exit_code": status.code(),
-        "stdout": out.0,
-        "stderr": err.0,
-        "timed_out": timed_out,
-        "stdout_truncated": out.1,
-        "stderr_truncated": err.1,
-        "sandbox": "none",
-        "enforcement": { "exec": "advisory", "fs": "unsupported", "net": "unsupported" },
-    }))
-}
-
-/// Writes the input and closes it.
-fn feed(child: &mut Child, input: String) -> impl Future<Output = ()> + use<> {
-    let stdin = child.stdin.take();
-    async move {
-        if let Some(mut stdin) = stdin {
-            drop(stdin.write_all(input.as_bytes()).await);
-        }
+/// Where a call runs: what it asks for, if that may be read, or the session's folder.
+fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
+    match cwd {
+        Some(cwd) => Ok(PathBuf::from(context.check_path_read(cwd)?.to_string())),
+        None => Ok(context.session().cwd().to_owned()),
     }
 }
 
-/// What the stream says, up to the cap; the rest is read and dropped, and that is said.
-async fn collect(stream: Option<impl AsyncRead + Unpin>) -> (String, bool) {
-    let Some(mut stream) = stream else { return (String::new(), false) };
-    let (mut kept, mut truncated) = (Vec::new(), false);
-    let mut buffer = vec![0; 16 * 1024];
-    while let Ok(count) = stream.read(&mut buffer).await {
-        let Some(read) = buffer.get(..count).filter(|read| !read.is_empty()) else { break };
-        let room = MAX_OUTPUT - kept.len();
-        truncated |= read.len() > room;
-        kept.extend_from_slice(read.get(..room.min(read.len())).unwrap_or_default());
-    }
-    (String::from_utf8_lossy(&kept).into_owned(), truncated)
+/// Work that was let through.
+enum Task {
+    Program { program: String, args: Vec<String>, folder: PathBuf, env: BTreeMap<String, String> },
+    Script { script: Script, start: State, surroundings: Surroundings },
 }
 
-/// Ends the program's whole group when the call ends, however it ends.
-struct KillGroup(Option<u32>);
+impl Task {
+    fn script(
+        text: &str,
+        cwd: Option<&str>,
+        env: &BTreeMap<String, String>,
+        context: &ToolContext,
+    ) -> Result<Self, ToolError> {
+        let script = Script::read(text)?;
+        let session = context.session();
+        // Where it cannot be judged, asking for it says so.
+        let asked = cwd.map(|cwd| match absolute(cwd, session).and_then(|path| real(&path)) {
+            Ok(real) => Ok(PathBuf::from(real.to_string())),
+            Err(_) => context.check_path_read(cwd).map(|real| PathBuf::from(real.to_string())),
+        });
+        let asked = asked.transpose()?;
+        let readable = |name: &str| context.authority().allows(&Request::ReadEnv(name.into()));
+        let granted = session.variables().filter(|(name, _)| readable(name));
+        let surroundings = Surroundings {
+            home: session.home().and_then(|home| home.to_str()).map(str::to_owned),
+            granted: granted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        };
+        let start = State::new(asked.clone().unwrap_or_else(|| session.cwd().to_owned()), env);
+        admit(&script, &start, asked.as_deref(), &surroundings, context)?;
+        Ok(Self::Script { script, start, surroundings })
+    }
 
-impl KillGroup {
-    fn kill(&self) {
-        let pid = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // It may be gone already: then there is nothing to end.
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    /// Runs it, hears what it says, and answers.
+    async fn run(
+        self,
+        held: &Held,
+        stdin: Option<String>,
+        deadline: Instant,
+        dropped: Vec<String>,
+        context: &ToolContext,
+    ) -> Result<Value, ToolError> {
+        let failed = |source| ToolError::Exec { program: "shell".to_owned(), source };
+        let (stdio, ends) = open(stdin).map_err(failed)?;
+        let witness = Witness::new(context.journal().clone(), context.tool().to_string());
+        let worked = self.work(held, &witness, stdio, deadline, dropped, context);
+        let out = streams::capture(ends.stdout, |text| context.tell(Stream::Output, text));
+        let err = streams::capture(ends.stderr, |text| context.tell(Stream::Errors, text));
+        let (out, err, (), answer) = tokio::join!(out, err, streams::feed(ends.stdin), worked);
+        Ok(answer?.to_json(out, err, &witness.refused()))
+    }
+
+    async fn work(
+        self,
+        held: &Held,
+        witness: &Witness,
+        stdio: Three,
+        deadline: Instant,
+        dropped: Vec<String>,
+        context: &ToolContext,
+    ) -> Result<Answer, ToolError> {
+        match self {
+            Self::Program { program, args, folder, env } => {
+                let failed = |source| ToolError::Exec { program: program.clone(), source };
+                let (plan, env) = held.with(env);
+                let Three { stdin, stdout, stderr } = stdio;
+                let command = Command {
+                    args: args.into_iter().map(Into::into).collect(),
+                    cwd: Some(folder),
+                    env,
+                    stdio: Stdio::Descriptors { stdin, stdout, stderr },
+                    ..Command::new(program.clone())
+                };
+                let ended = run::pipeline(vec![Stage { plan, command }], witness, deadline).await;
+                let ended = ended.map_err(failed)?;
+                match ended.outcomes.into_iter().next() {
+                    Some(Outcome::Ended(exit)) => {
+                        Ok(Answer::of_exit(exit, ended.timed_out, ended.held, dropped))
+                    }
+                    Some(Outcome::Missing(_, why)) => Err(failed(why)),
+                    None => Err(failed(Error::other("nothing was started"))),
+                }
+            }
+            Self::Script { script, start, surroundings } => {
+                let mut execution = Execution {
+                    context,
+                    held,
+                    witness,
+                    surroundings: &surroundings,
+                    state: start,
+                    stdio,
+                    deadline,
+                    statuses: Vec::new(),
+                    dropped,
+                    last: script::Last::default(),
+                    carriers: Vec::new(),
+                };
+                let ending = execution.run(&script).await?;
+                Ok(Answer::of_ending(ending, execution.statuses, execution.dropped))
+            }
         }
     }
 }
 
-impl Drop for KillGroup {
-    fn drop(&mut self) {
-        self.kill();
-    }
+/// Our ends of a call's streams.
+struct Ends {
+    stdin: Option<(pipe::Sender, String)>,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+/// The streams of a call: the programs' ends, and ours.
+fn open(input: Option<String>) -> std::io::Result<(Three, Ends)> {
+    let (output, stdout) = streams::pair()?;
+    let (errors, stderr) = streams::pair()?;
+    let (stdin, input): (OwnedFd, _) = match input {
+        None => (std::fs::File::open("/dev/null")?.into(), None),
+        Some(text) => {
+            let (stdin, input) = streams::pair()?;
+            (stdin, Some((pipe::Sender::from_owned_fd(input)?, text)))
+        }
+    };
+    let ends = Ends {
+        stdin: input,
+        stdout: pipe::Receiver::from_owned_fd(output)?,
+        stderr: pipe::Receiver::from_owned_fd(errors)?,
+    };
+    Ok((Three { stdin, stdout, stderr }, ends))
 }

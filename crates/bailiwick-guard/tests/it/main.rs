@@ -9,10 +9,14 @@
     reason = "tests"
 )]
 
+mod bypass;
 mod crash;
 mod documented;
+mod files;
 mod full_disk;
 mod gate;
+mod guarded;
+mod guardrails;
 mod opening;
 mod reading;
 mod rotation;
@@ -21,4 +25,6 @@ mod support;
 mod tamper;
 mod torn;
 mod unforgeable;
+#[cfg(feature = "fetch")]
+mod web;
 mod writers;

@@ -85,7 +85,8 @@ impl Authority {
     }
 }
 
-fn patterns(scope: &PathScope) -> Option<Vec<PathPattern>> {
+/// The patterns of a scope; `None` if it is no plain union of them.
+pub(crate) fn patterns(scope: &PathScope) -> Option<Vec<PathPattern>> {
     match scope {
         PathScope::None => Some(Vec::new()),
         PathScope::Any => Some(vec![PathPattern::everything()]),

@@ -188,8 +188,16 @@ impl Checked {
         Ok((explanation, origins))
     }
 
+    /// The lines that count for one tool, or for the whole server, as they mean on this host.
+    #[must_use]
+    pub fn capabilities(&self, tool: Option<&str>, facts: &HostFacts) -> Vec<Capability> {
+        let resolve =
+            |line: &Declared<Capability>| line.value.resolve(|name| facts.variable(name).cloned()).ok();
+        self.lines_of(tool).filter_map(|(_, line)| resolve(line)).collect()
+    }
+
     /// The lines that count for one tool, or for the whole server.
-    fn lines_of<'a>(
+    pub(crate) fn lines_of<'a>(
         &'a self,
         tool: Option<&'a str>,
     ) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {

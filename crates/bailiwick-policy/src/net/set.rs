@@ -27,7 +27,7 @@ impl Eq for NetSet {}
 
 impl NetSet {
     /// The union of the rules; `None` if there are none.
-    pub(crate) fn new(rules: impl IntoIterator<Item = NetRule>) -> Option<Self> {
+    pub fn new(rules: impl IntoIterator<Item = NetRule>) -> Option<Self> {
         let mut rules: Vec<NetRule> = rules.into_iter().flat_map(NetRule::written).collect();
         rules.sort_unstable();
         rules.dedup();
@@ -95,10 +95,7 @@ impl NetSet {
     }
 
     /// The rules whose hosts include `host`.
-    pub(super) fn matching<'s, 'h>(
-        &'s self,
-        host: &'h Host,
-    ) -> impl Iterator<Item = &'s NetRule> + use<'s, 'h> {
+    pub fn matching<'s, 'h>(&'s self, host: &'h Host) -> impl Iterator<Item = &'s NetRule> + use<'s, 'h> {
         let (name, nets) = match host {
             Host::Name(name) => (&**name, [].iter()),
             Host::Ip(_) => ("", self.nets.iter()),

@@ -55,6 +55,17 @@ pub fn is_special(ip: IpAddr) -> bool {
     }
 }
 
+/// Blocks that together hold every special address, for those who can only list them. Of v6 they hold the NAT64
+/// block as a whole: a list of blocks cannot look into its addresses.
+#[must_use]
+pub fn special_blocks() -> Vec<ipnet::IpNet> {
+    let beyond_global = [([0; 8], 3), ([0x4000, 0, 0, 0, 0, 0, 0, 0], 2), ([0x8000, 0, 0, 0, 0, 0, 0, 0], 1)];
+    let v4 = V4.iter().map(|(first, length)| (IpAddr::V4((*first).into()), *length));
+    let v6 = beyond_global.iter().chain(V6).map(|(first, length)| (IpAddr::V6((*first).into()), *length));
+    let block = |(first, length): (IpAddr, u32)| ipnet::IpNet::new(first, u8::try_from(length).ok()?).ok();
+    v4.chain(v6).filter_map(block).collect()
+}
+
 fn is_special_v6(ip: Ipv6Addr) -> bool {
     if in_v6(ip, NAT64) {
         let [.., a, b, c, d] = ip.octets();
@@ -137,6 +148,23 @@ mod tests {
         ] {
             assert!(is_special(first.parse().unwrap()), "{first}");
             assert!(is_special(last.parse().unwrap()), "{last}");
+        }
+    }
+
+    #[test]
+    fn the_blocks_hold_what_is_special_and_nothing_public_but_nat64() {
+        let blocks = special_blocks();
+        assert_eq!(blocks.len(), V4.len() + 3 + V6.len());
+        let held = |ip: IpAddr| blocks.iter().any(|block| block.contains(&ip));
+        let numbers = v4_edges().flat_map(|edge| [edge, edge.saturating_sub(1)]);
+        for number in numbers.filter_map(|number| u32::try_from(number).ok()) {
+            let ip = IpAddr::V4(number.into());
+            assert_eq!(held(ip), is_special(ip), "{ip}");
+        }
+        for number in v6_edges().flat_map(|edge| [edge, edge.saturating_sub(1)]) {
+            let ip = IpAddr::V6(number.into());
+            assert!(held(ip) >= is_special(ip), "{ip}");
+            assert!(is_special(ip) || !held(ip) || in_v6(Ipv6Addr::from(number), NAT64), "{ip}");
         }
     }
 

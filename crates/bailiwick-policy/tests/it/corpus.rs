@@ -74,6 +74,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::PathVariableValue, "raised against a host, not by reading a text"),
     (Code::AcceptExpired, "raised by a comparison, not by reading a text"),
     (Code::AcceptUnused, "raised by a comparison, not by reading a text"),
+    (Code::PlanInexpressible, "raised by planning, not by reading a text"),
     (Code::TargetUnsupported, "raised by a target, not by reading a text"),
 ];
 
@@ -116,7 +117,10 @@ fn the_corpus_is_large_and_raises_every_code() {
     let seen = everything();
     println!("{} invalid, {} valid", seen.invalid, seen.valid);
     assert!(seen.invalid >= 150 && seen.valid >= 60, "{} invalid, {} valid", seen.invalid, seen.valid);
-    for code in Code::ALL.iter().filter(|code| !code.as_str().contains('.')) {
+    // Guardrails are compiled, and sources scanned, in crates of their own, whose tests raise these.
+    let of_others =
+        |code: &Code| ["guardrail-", "scan-"].iter().any(|prefix| code.as_str().starts_with(prefix));
+    for code in Code::ALL.iter().filter(|code| !code.as_str().contains('.') && !of_others(code)) {
         let elsewhere = ELSEWHERE.iter().find(|(other, _)| other == code);
         match (seen.codes.contains(code), elsewhere) {
             (true, Some((_, reason))) => panic!("{code} is in the corpus after all: {reason}"),

@@ -14,6 +14,9 @@ const EXPIRED: &str = "crates/bailiwick-cli/tests/fixtures/expired.toml";
 const NASTY: &str = "crates/bailiwick-cli/tests/fixtures/nasty.json";
 const GITHUB: &str = "examples/github.toml";
 const WIDER: &str = "examples/github-wider.toml";
+const WORKSPACE: &str = "WORKSPACE=/workspace";
+const HELPER: &str = "crates/bailiwick-scan/tests/corpus/python/wrapped_helper.py";
+const DYNAMIC: &str = "crates/bailiwick-scan/tests/corpus/python/dynamic_code.py";
 const FILES: &str = "examples/filesystem.toml";
 
 /// File name, exit code, arguments.
@@ -24,8 +27,30 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("help-snapshot.txt", 0, &["snapshot", "--help"]),
     ("help-init.txt", 0, &["init", "--help"]),
     ("help-allows.txt", 0, &["allows", "--help"]),
+    ("help-compile.txt", 0, &["compile", "--help"]),
+    ("help-coverage.txt", 0, &["coverage", "--help"]),
     ("help-log.txt", 0, &["log", "--help"]),
     ("help-log-verify.txt", 0, &["log", "verify", "--help"]),
+    ("help-scan.txt", 0, &["scan", "--help"]),
+    ("scan.txt", 0, &["scan", "--no-cache", "crates/bailiwick-scan/tests/corpus/kotlin/read_hosts.kt"]),
+    ("scan-undeclared.txt", 1, &["scan", "--no-cache", "--manifest", GITHUB, HELPER]),
+    ("scan-undeclared.json", 1, &["scan", "--no-cache", "--manifest", GITHUB, "--format", "json", HELPER]),
+    ("scan-undeclared.sarif", 1, &["scan", "--no-cache", "--manifest", GITHUB, "--format", "sarif", HELPER]),
+    ("scan-unknown.txt", 0, &["scan", "--no-cache", DYNAMIC]),
+    ("scan-strict.txt", 1, &["scan", "--no-cache", "--strict", DYNAMIC]),
+    (
+        "scan-policy.txt",
+        1,
+        &["scan", "--no-cache", "crates/bailiwick-scan/tests/corpus/kotlin/environment.kt"],
+    ),
+    ("scan-draft.txt", 0, &["scan", "--no-cache", "--draft", HELPER]),
+    ("scan-missing.txt", 3, &["scan", "--no-cache", "examples/missing.py"]),
+    ("scan-no-language.txt", 3, &["scan", "--no-cache", GITHUB]),
+    ("scan-usage.txt", 2, &["scan", "--draft", "--strict", HELPER]),
+    ("help-guard.txt", 0, &["guard", "--help"]),
+    ("help-hook.txt", 0, &["hook", "--help"]),
+    ("help-trust.txt", 0, &["trust", "--help"]),
+    ("help-install.txt", 0, &["install", "--help"]),
     ("usage-format.txt", 2, &["check", "--format", "xml", GITHUB]),
     ("usage-set.txt", 2, &["check", "--set", "DATA=relative", GITHUB]),
     ("check.txt", 0, &["check", GITHUB, "examples/capgate.json"]),
@@ -61,6 +86,44 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("allows-tool.txt", 0, &["allows", FILES, "fs:write:/workspace/drafts/a.md", "--tool", "write_file"]),
     ("allows-no-tool.txt", 2, &["allows", FILES, "fs:read:/x", "--tool", "nope"]),
     ("allows-malformed.txt", 2, &["allows", FILES, "fs:read"]),
+    ("compile.json", 0, &["compile", GITHUB, "--target", "systemd", "--set", WORKSPACE]),
+    ("compile-pretty.json", 0, &["compile", GITHUB, "--target", "systemd", "--set", WORKSPACE, "--pretty"]),
+    (
+        "compile-native.txt",
+        0,
+        &["compile", GITHUB, "--target", "systemd", "--set", WORKSPACE, "--format", "native"],
+    ),
+    ("compile-egress.txt", 0, &["compile", GITHUB, "--egress", "squid", "--set", WORKSPACE]),
+    ("compile-explain.txt", 0, &["compile", GITHUB, "--explain", "--set", WORKSPACE]),
+    (
+        "compile-tool.txt",
+        0,
+        &["compile", GITHUB, "--tool", "upload_attachment", "--explain", "--set", WORKSPACE],
+    ),
+    ("compile-unset.txt", 3, &["compile", GITHUB, "--target", "systemd"]),
+    ("compile-broken.txt", 3, &["compile", BROKEN, "--target", "systemd"]),
+    ("compile-missing.txt", 3, &["compile", "examples/missing.toml", "--target", "systemd"]),
+    ("compile-refused.txt", 4, &["compile", FILES, "--target", "kubernetes", "--set", WORKSPACE]),
+    ("compile-refused-worker.txt", 4, &["compile", GITHUB, "--target", "worker", "--set", WORKSPACE]),
+    ("compile-no-target.txt", 2, &["compile", GITHUB]),
+    ("compile-target.txt", 2, &["compile", GITHUB, "--target", "kubernetis"]),
+    ("compile-egress-format.txt", 2, &["compile", GITHUB, "--egress", "squib"]),
+    ("compile-format.txt", 2, &["compile", GITHUB, "--target", "systemd", "--format", "nativ"]),
+    ("compile-flag.txt", 2, &["compile", GITHUB, "--target", "systemd", "--requires", "fs=kernel"]),
+    ("compile-require.txt", 2, &["compile", GITHUB, "--target", "systemd", "--require", "sf=kernel"]),
+    (
+        "compile-no-tool.txt",
+        2,
+        &["compile", GITHUB, "--target", "systemd", "--tool", "nope", "--set", WORKSPACE],
+    ),
+    (
+        "compile-no-argv.txt",
+        2,
+        &["compile", GITHUB, "--target", "systemd", "--format", "argv", "--set", WORKSPACE],
+    ),
+    ("coverage.txt", 0, &["coverage", GITHUB, "--set", WORKSPACE]),
+    ("coverage.json", 0, &["coverage", "--format", "json", GITHUB, "--set", WORKSPACE]),
+    ("coverage.md", 0, &["coverage", "--format", "markdown", GITHUB, "--set", WORKSPACE]),
     ("init-list.txt", 0, &["init", "--list"]),
     ("init-unknown.txt", 2, &["init", "--template", "githb", "-"]),
     ("init-bad-name.txt", 2, &["init", "--name", "my server", "-"]),

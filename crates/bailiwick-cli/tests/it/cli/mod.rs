@@ -3,10 +3,13 @@
 mod bounds;
 mod codes;
 mod commands;
+mod compile;
 mod golden;
+mod guard;
 mod harm;
 mod log;
 mod sarif;
+mod scan;
 mod schema;
 mod templates;
 

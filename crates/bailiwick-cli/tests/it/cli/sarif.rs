@@ -48,6 +48,15 @@ fn logs_have_the_shape_that_code_scanning_reads() {
     for args in [
         &["check", "--format", "sarif", broken, nasty, "examples/github.toml"][..],
         &["diff", "--format", "sarif", "examples/github.toml", "examples/github-wider.toml"],
+        &[
+            "scan",
+            "--no-cache",
+            "--format",
+            "sarif",
+            "--manifest",
+            "examples/github.toml",
+            "crates/bailiwick-scan/tests/corpus",
+        ],
         &["diff", "--format", "sarif", "examples/github.toml", "examples/github.toml"],
     ] {
         let log = run_json(args);

@@ -36,6 +36,7 @@ const ADVICE: [(DenialCode, &str); 17] = [
 ];
 
 const NO_GRANT: &str = "no grant that would allow it was recorded";
+const UNKNOWN: &str = "a code that this version does not know";
 const A_PERSON: &str = "a person decided";
 const PASTE: &str = "the manifest must declare it and the session's grant cover it";
 const FILES: &str = "the tool's `capabilities` must declare it, and its `policy.filesystem` if it has one";
@@ -82,8 +83,13 @@ pub(super) fn meaning(event: &Event) -> &'static str {
     match (event.code(), event.kind()) {
         (Some("tool-not-found"), _) => "there is no tool of that name",
         (None, Kind::ApprovalDecided) => "a person was asked and did not consent",
-        _ => "a code that this version does not know",
+        (Some(code), Kind::EgressDenied) => of_network(code).unwrap_or(UNKNOWN),
+        _ => UNKNOWN,
     }
+}
+
+fn of_network(code: &str) -> Option<&'static str> {
+    bailiwick_egress::Code::ALL.iter().find(|known| known.as_str() == code).map(|known| known.meaning())
 }
 
 /// The lines as part of a manifest, if a manifest may hold them.

@@ -1,0 +1,203 @@
+//! The command line of guardrails: `guard`, `hook`, `trust`, `approve`, `deny`, `pending`, `install`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{AnswerFormat, Format};
+
+/// Arguments of `guard`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick guard init                            write .agents/guardrails.toml to start from
+  bailiwick guard lint && bailiwick guard test
+  bailiwick guard explain Bash 'rm -rf build'     which rule decides, and why
+
+Exit codes: 0 ok · 1 findings, a failed example, a call that is blocked or asked about · 2 usage ·
+3 the file is unreadable or invalid")]
+pub(crate) struct Guard {
+    #[command(subcommand)]
+    pub(crate) command: GuardCommand,
+}
+
+/// What to do with guardrails.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuardCommand {
+    /// Find what is wrong or doubtful: bad patterns, missing scripts, targets that nothing can be
+    #[command(
+        after_help = "Examples:\n  bailiwick guard lint\n  bailiwick guard lint --format sarif --dir project"
+    )]
+    Lint(Lint),
+    /// Try the examples that are written beside the rules
+    #[command(after_help = "Example:\n  bailiwick guard test --dir project")]
+    Test(Tested),
+    /// Show what the rules make of one call, and why
+    #[command(after_help = "Examples:
+  bailiwick guard explain Bash 'sudo rm -fr /'
+  bailiwick guard explain Read '{\"file_path\": \"/app/.env\"}' --format json
+
+The session is taken to be new: nothing has happened before the call.")]
+    Explain(Explain),
+    /// Write a commented file of sensible rules, and the script it names
+    #[command(after_help = "Example:\n  bailiwick guard init --dir project")]
+    Init(GuardInit),
+}
+
+/// Arguments of `guard lint`.
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    /// The project's directory.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// How to print the findings.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// Arguments of `guard test`.
+#[derive(Debug, Args)]
+pub(crate) struct Tested {
+    /// The project's directory.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: AnswerFormat,
+}
+
+/// Arguments of `guard explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The tool as its agent names it: `Bash`, `mcp__server__tool`, `server:tool`.
+    pub(crate) tool: String,
+    /// Its arguments as JSON, or the text of a shell command.
+    #[arg(default_value = "{}")]
+    pub(crate) arguments: String,
+    /// The project's directory.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// How to print the explanation.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: AnswerFormat,
+}
+
+/// Arguments of `guard init`.
+#[derive(Debug, Args)]
+pub(crate) struct GuardInit {
+    /// The project's directory.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Overwrite the files if they exist.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Whose hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code.
+    ClaudeCode,
+    /// Codex CLI.
+    Codex,
+    /// Cursor.
+    Cursor,
+    /// Gemini CLI.
+    Gemini,
+    /// Any other, in the format of docs/hooks.md.
+    Generic,
+}
+
+/// Arguments of `hook`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, as an agent runs it:
+  echo '{\"event\":\"before\",\"session\":\"s\",\"tool\":\"Bash\",\"params\":{\"command\":\"ls\"}}' | bailiwick hook generic
+
+Exit codes: 0 judged, the answer is on stdout · 2 the call must not run, why is on stderr · 5 a fault after the call")]
+pub(crate) struct Hook {
+    /// Whose format.
+    #[arg(value_enum)]
+    pub(crate) agent: Agent,
+    /// Hold the tools that a manifest declares to their file policy and constraints too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+}
+
+/// Arguments of `trust`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick trust .
+  bailiwick trust --list
+  bailiwick trust --remove project
+
+Trust is in the file and every script it names, as they are now. When one changes, nothing runs until it is
+trusted again. Exit codes: 0 done · 1 not confirmed · 2 usage · 3 there is nothing that can be trusted")]
+pub(crate) struct Trust {
+    /// The project's directory.
+    #[arg(required_unless_present = "list")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Take the trust back.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) remove: bool,
+    /// List what is trusted.
+    #[arg(long, conflicts_with = "dir")]
+    pub(crate) list: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// How to print.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: AnswerFormat,
+}
+
+/// Arguments of `approve` and `deny`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bailiwick pending
+  bailiwick approve 1a2b3c4d
+
+An approval is for exactly that call, once, within 15 minutes.
+Exit codes: 0 done · 1 not confirmed, or nothing waits under this id · 2 usage · 5 fault")]
+pub(crate) struct Answer {
+    /// What waits; see `bailiwick pending`.
+    pub(crate) id: String,
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Arguments of `pending`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  bailiwick pending --format json")]
+pub(crate) struct Pending {
+    /// How to print.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: AnswerFormat,
+}
+
+/// Arguments of `install`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick install --hooks                       for every agent that has settings here
+  bailiwick install --hooks claude-code codex
+  bailiwick install --hooks --project . claude-code
+  bailiwick install --hooks --undo
+
+Only the entries of `bailiwick hook` are added or removed; the rest of a file stays as it is written.
+Exit codes: 0 done · 2 usage · 3 a settings file cannot be read or is not JSON · 5 fault")]
+pub(crate) struct Install {
+    /// Put in hook entries.
+    #[arg(long, required = true)]
+    pub(crate) hooks: bool,
+    /// Which agents; those with a settings folder if none is named.
+    #[arg(value_enum)]
+    pub(crate) agents: Vec<Agent>,
+    /// Into this project's settings instead of the user's.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Take the entries out again.
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Say what would change, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

@@ -1,0 +1,73 @@
+//! `bailiwick approve`, `deny` and `pending`: a person's answer to a call that waits for one.
+
+use bailiwick_guard::Consent;
+use bailiwick_guard::guardrails::approvals::{self, Answer as Given, Pending};
+use bailiwick_policy::journal::{Decision, Event, Kind};
+use serde_json::json;
+
+use super::hook::act;
+use super::trust::{refused, state};
+use crate::answer::{Answer, Exit};
+use crate::args::AnswerFormat;
+use crate::args::guard::{Answer as Args, Pending as PendingArgs};
+use crate::render::{escape, json, style};
+use crate::{facts, terminal};
+
+pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
+    let (state, now) = (state()?, facts::now_us());
+    let waiting = approvals::pending(&state, now)?.into_iter().find(|one| one.id == args.id);
+    let Some(waiting) = waiting else {
+        return Ok(refused(Exit::Found, &format!("nothing waits as `{}`; see `bailiwick pending`", args.id)));
+    };
+    let (given, decision, word) = match consent {
+        Consent::Given => (Given::Approved, Decision::Allow, "approved"),
+        Consent::Refused => (Given::Denied, Decision::Deny, "denied"),
+    };
+    let question = format!("{}May it run, once?", shown(&waiting));
+    // A no needs no second thought.
+    if consent == Consent::Given && !args.yes && terminal::confirm(&question)? != Some(true) {
+        return Ok(refused(Exit::Found, "not approved: confirm at a terminal, or say --yes"));
+    }
+    if approvals::answer(&state, &args.id, given, now)?.is_none() {
+        return Ok(refused(Exit::Found, &format!("nothing waits as `{}` any more", args.id)));
+    }
+    let event = Event::new(Kind::ApprovalDecided)
+        .with_tool(waiting.tool.clone())
+        .with_decision(decision)
+        .with_code(word);
+    act(event.with_reason(format!("{} {}", waiting.id, waiting.digest)));
+    let text = format!("{}: {word} {}\n{}", style::good("ok"), escape::line(&waiting.id), shown(&waiting));
+    Ok(Answer::result(Exit::Fine, text))
+}
+
+pub(super) fn pending(args: &PendingArgs) -> anyhow::Result<Answer> {
+    let now = facts::now_us();
+    let all = approvals::pending(&state()?, now)?;
+    let text = match args.format {
+        AnswerFormat::Json => {
+            let one = |one: &Pending| {
+                json!({
+                    "id": one.id, "tool": one.tool, "arguments": one.arguments, "question": one.question,
+                    "digest": one.digest, "expires_us": one.expires,
+                })
+            };
+            json::document(
+                &json!({"format": "bailiwick.pending/1", "pending": all.iter().map(one).collect::<Vec<_>>()}),
+            )
+        }
+        AnswerFormat::Text if all.is_empty() => "nothing waits for an answer\n".to_owned(),
+        AnswerFormat::Text => {
+            all.iter().map(|one| format!("{}\n{}", escape::line(&one.id), shown(one))).collect()
+        }
+    };
+    Ok(Answer::result(Exit::Fine, text))
+}
+
+fn shown(one: &Pending) -> String {
+    format!(
+        "  tool  {}\n  call  {}\n  why   {}\n",
+        escape::line(&one.tool),
+        escape::line(&one.arguments),
+        escape::line(&one.question)
+    )
+}

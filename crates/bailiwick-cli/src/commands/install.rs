@@ -1,0 +1,177 @@
+//! `bailiwick install --hooks`: hook entries in agents' settings, and out again.
+//!
+//! Only our entries are added or removed; comments, order and spacing of the rest stay. What a file was before is
+//! kept in the state directory: if it has not been edited since, `--undo` puts exactly that back.
+
+mod edit;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bailiwick_policy::journal::Digest;
+use serde::{Deserialize, Serialize};
+
+use self::edit::{Settings, add, remove};
+use super::trust::{refused, state};
+use crate::answer::{Answer, Exit};
+use crate::args::guard::{Agent, Install};
+use crate::facts;
+use crate::render::{escape, style};
+
+const AGENTS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Cursor, Agent::Gemini];
+
+/// What a file was before, and what we made of it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Before {
+    text: Option<String>,
+    made: String,
+}
+
+pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
+    let root = match (&args.project, facts::home()) {
+        (Some(project), _) => project.clone(),
+        (None, Some(home)) => home,
+        (None, None) => return Ok(refused(Exit::Usage, "HOME says nothing: use --project")),
+    };
+    if args.agents.contains(&Agent::Generic) {
+        return Ok(refused(Exit::Usage, "`generic` has no settings file; docs/hooks.md says what to call"));
+    }
+    let named = !args.agents.is_empty();
+    let agents: Vec<Agent> = if named {
+        args.agents.clone()
+    } else {
+        AGENTS.into_iter().filter(|agent| root.join(folder(*agent)).is_dir()).collect()
+    };
+    if agents.is_empty() {
+        let why = format!("no agent has settings in `{}`; name one, such as `claude-code`", root.display());
+        return Ok(refused(Exit::Found, &why));
+    }
+    let program = std::env::current_exe().context("our own path is not known")?;
+    let mut text = String::new();
+    for agent in agents {
+        let path = root.join(file(agent));
+        match change(agent, &path, &program, args) {
+            Ok(line) => text += &format!("{}: {}\n", style::good("ok"), escape::line(&line)),
+            Err(Refused::Invalid(why)) => {
+                return Ok(Answer { out: crate::answer::Out::Text(text), ..refused(Exit::Invalid, &why) });
+            }
+            Err(Refused::Fault(fault)) => return Err(fault),
+        }
+    }
+    Ok(Answer::result(Exit::Fine, text))
+}
+
+enum Refused {
+    Invalid(String),
+    Fault(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Refused {
+    fn from(fault: anyhow::Error) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<String, Refused> {
+    // Through a link to the file itself, so that the link stays one.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let shown = path.display();
+    let before = match fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Refused::Invalid(format!("cannot read `{shown}`: {error}"))),
+    };
+    let settings = Settings::of(agent);
+    let kept = kept_path(path)?;
+    let after = if args.undo {
+        let Some(text) = &before else { return Ok(format!("{shown} is not there")) };
+        match restored(&kept, text) {
+            Some(original) => original,
+            None => remove(&settings, text).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?,
+        }
+    } else {
+        let text = before.as_deref().unwrap_or(settings.empty);
+        Some(add(&settings, text, program).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?)
+    };
+    if after == before {
+        return Ok(format!("{shown} needs no change"));
+    }
+    if args.dry_run {
+        return Ok(format!("{shown} would change"));
+    }
+    if let (false, Some(after)) = (args.undo, &after) {
+        keep(&kept, before, after)?;
+    }
+    match &after {
+        Some(text) => write(path, text)?,
+        None => fs::remove_file(path).context("cannot remove the file")?,
+    }
+    if args.undo {
+        drop(fs::remove_file(&kept));
+    }
+    Ok(format!(
+        "{shown} {}",
+        if args.undo { "has no entries of ours any more" } else { "calls `bailiwick hook`" }
+    ))
+}
+
+/// What a file was before we changed it, if nobody changed it since.
+fn restored(kept: &Path, now: &str) -> Option<Option<String>> {
+    let before: Before = serde_json::from_slice(&fs::read(kept).ok()?).ok()?;
+    (before.made == Digest::of(now.as_bytes()).to_string()).then_some(before.text)
+}
+
+fn keep(kept: &Path, text: Option<String>, made: &str) -> anyhow::Result<()> {
+    let before = Before { text, made: Digest::of(made.as_bytes()).to_string() };
+    write(kept, &serde_json::to_string(&before)?)
+}
+
+fn kept_path(path: &Path) -> anyhow::Result<PathBuf> {
+    let name: String = Digest::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
+    Ok(state()?.dir().join("install").join(name))
+}
+
+/// A complete file in the place of another, with the other's mode.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let shown = || format!("cannot write `{}`", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(path)).with_context(shown)?;
+    let next = path.with_extension("bailiwick-next");
+    fs::write(&next, text).with_context(shown)?;
+    if let Ok(found) = fs::metadata(path) {
+        fs::set_permissions(&next, found.permissions()).with_context(shown)?;
+    }
+    fs::rename(&next, path).with_context(shown)
+}
+
+const fn folder(agent: Agent) -> &'static str {
+    match agent {
+        Agent::ClaudeCode | Agent::Generic => ".claude",
+        Agent::Codex => ".codex",
+        Agent::Cursor => ".cursor",
+        Agent::Gemini => ".gemini",
+    }
+}
+
+fn file(agent: Agent) -> PathBuf {
+    let name = match agent {
+        Agent::ClaudeCode | Agent::Gemini | Agent::Generic => "settings.json",
+        Agent::Codex | Agent::Cursor => "hooks.json",
+    };
+    Path::new(folder(agent)).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bailiwick_guard::guardrails::holds_hooks;
+
+    #[test]
+    fn the_guard_keeps_every_file_that_we_write_to() {
+        for agent in AGENTS {
+            assert!(holds_hooks(&Path::new("/home/user").join(file(agent))), "{agent:?}");
+            assert!(holds_hooks(&Path::new("/p").join(folder(agent))), "{agent:?}");
+        }
+        assert!(!holds_hooks(Path::new("/p/.vscode/settings.json")));
+    }
+}

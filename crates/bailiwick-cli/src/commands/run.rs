@@ -1,0 +1,121 @@
+//! `bailiwick run`: one command, held to a plan.
+
+mod hint;
+mod network;
+mod plan;
+mod record;
+mod relay;
+mod stdio;
+mod supervise;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Context as _;
+use bailiwick_compile::Target;
+use bailiwick_confine::{Command, Launcher, Options, Refusal};
+use bailiwick_policy::artifact::Provenance;
+use bailiwick_policy::enforcement::Floor;
+use bailiwick_policy::plan::{Environment, Plan};
+
+use crate::answer::{Answer, Exit};
+use crate::args::run::{Backend, Run};
+use crate::facts;
+use crate::render::{escape, style};
+
+pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Ok(refused("no command was given"));
+    };
+    let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+    let plan::Asked { plan, named } = match plan::asked(args, &name) {
+        Ok(asked) => asked,
+        Err(refusal) => return Ok(refusal),
+    };
+    if args.unconfined_i_accept_the_risk {
+        return supervise::unconfined(args, &plan);
+    }
+    if args.die_with_parent {
+        supervise::die_with_parent().context("cannot watch the process that started this one")?;
+    }
+    let (stdio, channels) = stdio::open()?;
+    let command = Command {
+        program: program.clone(),
+        args: arguments.to_vec(),
+        cwd: facts::here().ok(),
+        env: environment(plan.environment()),
+        stdio,
+    };
+    let floor = args.requirements.iter().fold(plan.floor(), |floor, own| floor.with(*own));
+    let launcher = match launcher(args.backend, &plan) {
+        Ok(launcher) => launcher,
+        Err(refusal) => return Ok(refused(&refusal.to_string())),
+    };
+    let options = Options { floor: Some(floor), named, services: facts::services() };
+    let signals = supervise::signals().context("cannot watch for signals")?;
+    match launcher.start(&plan, command, options, &facts::scratch_dir()) {
+        Ok(running) => {
+            let answer = supervise::watch(args, &plan, running, signals, channels)?;
+            Ok(if failed_itself(answer.exit) { with_hints(answer, args, &plan) } else { answer })
+        }
+        Err(refusal) => Ok(not_started(&refusal)),
+    }
+}
+
+/// Whether the command ran and said that something went wrong.
+fn failed_itself(exit: Exit) -> bool {
+    matches!(exit, Exit::Program(1..=123 | 126 | 127))
+}
+
+fn with_hints(mut answer: Answer, args: &Run, plan: &Plan) -> Answer {
+    let here = facts::here().unwrap_or_else(|_| Path::new("/").to_owned());
+    let unstarted = matches!(answer.exit, Exit::Program(126 | 127));
+    let mut notes = hint::notes(&args.command, &here, plan);
+    notes.extend(hint::unstarted(plan).filter(|_| unstarted));
+    for note in notes {
+        answer.complaint += &format!("{}: {}\n", style::warning("note"), escape::line(&note));
+    }
+    answer
+}
+
+/// Who holds the command. The floor is compared with what that backend really holds when it starts.
+fn launcher(backend: Backend, plan: &Plan) -> Result<Launcher, bailiwick_compile::Refusal> {
+    let target = match backend {
+        Backend::Native => return Ok(Launcher::Native),
+        Backend::Landlock => return Ok(Launcher::Landlock),
+        Backend::Bwrap => Target::Bwrap,
+        Backend::Oci => Target::Oci,
+        Backend::Firejail => Target::Firejail,
+    };
+    let provenance = Provenance { manifest: None, compiler: super::compile::COMPILER.to_owned() };
+    let artifact = bailiwick_compile::compile(target, plan, &Floor::none(), provenance)?;
+    Ok(Launcher::External(Box::new(artifact)))
+}
+
+/// The values of the variables that the plan names. What the caller does not have stays unset.
+fn environment(wanted: &Environment) -> BTreeMap<OsString, OsString> {
+    if wanted.read_all {
+        return facts::environment_of_caller().collect();
+    }
+    let names = wanted.injected.iter().chain(&wanted.read).map(|name| &*name.value);
+    names.filter_map(|name| Some((name.into(), facts::variable_of_caller(name)?))).collect()
+}
+
+/// Nothing was started, and why.
+fn refused(why: &str) -> Answer {
+    Answer::refusal(Exit::Program(125), complaint(why))
+}
+
+fn not_started(refusal: &Refusal) -> Answer {
+    Answer::refusal(Exit::Program(refusal.exit_code()), complaint(&refusal.to_string()))
+}
+
+fn complaint(why: &str) -> String {
+    format!("{}: {}\n", style::error("error"), escape::line(why))
+}
+
+/// The plan's name for people: the manifest's, or the command's.
+fn subject(plan: &Plan) -> &str {
+    &plan.subject().name
+}

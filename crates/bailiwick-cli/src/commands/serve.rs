@@ -1,0 +1,178 @@
+//! `bailiwick serve`: the built-in tools over the Model Context Protocol, each call held to the session's authority.
+//!
+//! stdout carries messages of the protocol and nothing else. Nothing is served without a journal.
+//!
+//! Fails closed when: a grant is there and cannot be read. Nothing is served then; without any grant, all is denied.
+
+mod authority;
+mod explain;
+mod http;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bailiwick_guard::guardrails::{GUARDRAILS, Guarded, Policy, Trust};
+use bailiwick_guard::journal::{Journal, Options, new_session};
+use bailiwick_guard::tools;
+use bailiwick_guard::{Registry, RegistryBuilder, Session};
+use bailiwick_mcp::fixture::Fixture;
+use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
+use bailiwick_policy::journal::{Event, Kind};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::authority::Granted;
+use super::trust::{refused, state};
+use crate::answer::{Answer, Exit};
+use crate::args::serve::Serve;
+use crate::input::Useless;
+use crate::render::{escape, style};
+use crate::{facts, terminal};
+
+/// How long programs that were cut off may take to be gone before we are.
+const PARTING: Duration = Duration::from_millis(500);
+
+pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
+    if args.fixture.is_some() {
+        return fixture(args);
+    }
+    let granted = match authority::granted(args) {
+        Ok(granted) => granted,
+        Err(refusal) => return Ok(refusal),
+    };
+    let cwd = match folder(args) {
+        Ok(cwd) => cwd,
+        Err(why) => return Ok(refused(Exit::Usage, &why)),
+    };
+    if args.explain {
+        return explain::answer(args, &granted, &cwd);
+    }
+    let journal = open_journal(args)?;
+    let builder = with_tools(Registry::builder(journal.clone(), session(&cwd)));
+    let tools = match &args.guardrails {
+        None => Tools::Plain(builder.build()?),
+        Some(file) => match guarded(file, builder)? {
+            Ok(guarded) => Tools::Guarded(Box::new(guarded)),
+            Err(refusal) => return Ok(refusal),
+        },
+    };
+    let server = server(args, &granted, tools);
+    greet(&granted, args.http.is_some());
+    let began = format!("serves `{}`, granted by {}", escape::line(&args.name), granted.origin);
+    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    let how = match args.http {
+        Some(address) => http::speak(address, server)?,
+        None => speak(server)?,
+    };
+    journal.append(Event::new(Kind::SessionEnded).with_reason(how))?;
+    journal.close()?;
+    Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// Every tool that is served.
+fn with_tools(builder: RegistryBuilder) -> RegistryBuilder {
+    tools::all(builder)
+}
+
+fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
+    let grant = tools.registry().mint(granted.authority.clone());
+    let about = About {
+        name: args.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: instructions(&grant, granted.guidance()),
+        guidance: granted.guidance().map(str::to_owned),
+    };
+    Server::new(tools, grant, about)
+}
+
+/// Serves what a test suite asks for. It has no registry and no authority, and nothing of it is recorded.
+fn fixture(args: &Serve) -> anyhow::Result<Answer> {
+    let fixture = Fixture::new()?;
+    match args.http {
+        Some(address) => http::speak_fixture(address, fixture, args.no_token)?,
+        None => speak(fixture)?,
+    };
+    Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// Speaks until the client has gone or someone ends us, and says how it ended.
+fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (reader, writer) = stdio::standard();
+        let served = stdio::serve(server, reader, writer, stop.clone());
+        tokio::pin!(served);
+        let signalled = tokio::select! {
+            ended = &mut served => return ended.map(|()| "the client has gone"),
+            _ = term.recv() => "terminated",
+            _ = int.recv() => "interrupted",
+        };
+        stop.cancel();
+        served.await.map(|()| signalled)
+    });
+    // A read of stdin that will never end must not keep us.
+    runtime.shutdown_timeout(PARTING);
+    ended.context("the service broke")
+}
+
+/// What people should know before the first message.
+fn greet(granted: &Granted, over_http: bool) {
+    if let Some(guidance) = granted.guidance() {
+        terminal::remark(&format!("{}: {guidance}\n", style::warning("warning")));
+    } else if !over_http && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        terminal::remark(
+            "serving MCP on stdin and stdout, one message a line; the end of the input ends it\n",
+        );
+    }
+}
+
+fn session(cwd: &Path) -> Session {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let session = Session::new(cwd).with_own(facts::own_dirs());
+    let session = session.with_env(facts::environment_of_caller().filter_map(text));
+    match facts::home() {
+        Some(home) => session.with_home(home),
+        None => session,
+    }
+}
+
+/// Where the session works, links followed.
+fn folder(args: &Serve) -> Result<PathBuf, String> {
+    let asked = match &args.cwd {
+        Some(dir) => dir.clone(),
+        None => facts::here().map_err(|fault| format!("there is no current folder: {fault}"))?,
+    };
+    let real = asked.canonicalize().map_err(|fault| format!("cannot use `{}`: {fault}", asked.display()))?;
+    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a folder", asked.display())) }
+}
+
+fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
+    let dir = args.journal.clone().or_else(facts::journal_dir);
+    let dir = dir.context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    let journal = Journal::open(&dir, new_session()?, Options::default());
+    journal.with_context(|| format!("cannot open the journal in `{}`", dir.display()))
+}
+
+/// The tools behind the guardrails that a file names. A file that is not there or broken serves nothing.
+fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<Result<Guarded, Answer>> {
+    let Some(dir) = file.to_str().and_then(|path| path.strip_suffix(GUARDRAILS)) else {
+        let why = format!("guardrails are read from `DIR/{GUARDRAILS}`, not from `{}`", file.display());
+        return Ok(Err(refused(Exit::Usage, &why)));
+    };
+    let dir = Path::new(if dir.is_empty() { "." } else { dir }).canonicalize();
+    let Ok(dir) = dir else {
+        return Ok(Err(refused(Exit::Invalid, &format!("cannot use `{}`", file.display()))));
+    };
+    let state = state()?;
+    Ok(match Policy::load(&dir, &Trust::load(&state)?) {
+        Policy::Good(_) => Ok(Guarded::around(builder, &dir, &state, facts::home().as_deref())?),
+        Policy::Broken(broken) => Err(Useless::Wrong(broken.source, broken.findings).refusal()),
+        Policy::Absent => Err(refused(Exit::Invalid, &format!("there is no `{}`", file.display()))),
+        Policy::Changed(why) => Err(refused(Exit::Invalid, &why)),
+    })
+}

@@ -1,0 +1,198 @@
+//! What a session may do, and who says so.
+//!
+//! The command line, else the first of two variables and the configuration file that is there. A source that is there
+//! and cannot be read refuses; it is never passed over for the next.
+
+use std::path::{Path, PathBuf};
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::caveats::Caveats;
+use bailiwick_policy::finding::{Finding, Findings, Source};
+use bailiwick_policy::lattice::CountBound;
+use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::snapshot::Snapshot;
+
+use super::refused;
+use crate::answer::{Answer, Exit};
+use crate::args::serve::Serve;
+use crate::facts::{self, Setting};
+use crate::input::{self, Useless};
+use crate::render::snippet;
+
+/// Variables that hold caveats, in this order.
+const VARIABLES: [&str; 2] = ["BAILIWICK_CAVEATS", "AGENT_BRIDLE_CAVEATS"];
+
+/// What only caveats have.
+const CAVEAT_WORDS: [&str; 4] = ["fs_read", "fs_write", "max_calls", "valid_for_generation"];
+
+const GUIDANCE: &str = "nothing is granted to this session, so every call is denied; a person can start the server \
+                        with `bailiwick serve --cap CAPABILITY` or `--grant FILE`, or set BAILIWICK_CAVEATS";
+
+/// What a session may do.
+pub(super) struct Granted {
+    pub(super) authority: Authority,
+    /// Who says so.
+    pub(super) origin: String,
+    is_nothing: bool,
+}
+
+impl Granted {
+    /// What to do where nobody granted anything.
+    pub(super) fn guidance(&self) -> Option<&'static str> {
+        self.is_nothing.then_some(GUIDANCE)
+    }
+}
+
+/// Reads what the session may do.
+pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
+    if !args.grants.is_empty() || !args.caps.is_empty() {
+        let (authority, origin) = of_command_line(args)?;
+        return Ok(Granted { authority, origin, is_nothing: false });
+    }
+    let found = match of_variables()? {
+        Some(found) => Some(found),
+        None => of_configuration()?,
+    };
+    match found {
+        Some((authority, origin)) => Ok(Granted { authority, origin, is_nothing: false }),
+        None => {
+            let none = Authority::of(&[]).map_err(wrong)?;
+            Ok(Granted { authority: none, origin: "nobody".to_owned(), is_nothing: true })
+        }
+    }
+}
+
+fn of_command_line(args: &Serve) -> Result<(Authority, String), Answer> {
+    let mut parts = Vec::new();
+    for path in &args.grants {
+        parts.push((of_file(path, &args.settings)?, path.display().to_string()));
+    }
+    if !args.caps.is_empty() {
+        let caps = args.caps.iter().map(|text| capability("--cap", text)).collect::<Result<Vec<_>, _>>()?;
+        parts.push((Authority::of(&caps).map_err(wrong)?, "--cap".to_owned()));
+    }
+    let origin = parts.iter().map(|(_, origin)| origin.as_str()).collect::<Vec<_>>().join(", ");
+    Ok((together(parts)?, origin))
+}
+
+/// All of them: every line of each, and the fewest calls that one of them says.
+fn together(mut parts: Vec<(Authority, String)>) -> Result<Authority, Answer> {
+    if parts.len() == 1
+        && let Some((only, _)) = parts.pop()
+    {
+        return Ok(only);
+    }
+    let mut lines = Vec::new();
+    let mut fewest: Option<u64> = None;
+    for (authority, origin) in parts {
+        let Some(more) = authority.capabilities().filter(|_| authority.allows_generation(0)) else {
+            let why = format!("what `{origin}` grants cannot be added to other grants; give it alone");
+            return Err(refused(Exit::Usage, &why));
+        };
+        lines.extend(more);
+        if let CountBound::AtMost(calls) = authority.calls() {
+            fewest = Some(fewest.map_or(calls, |fewest| fewest.min(calls)));
+        }
+    }
+    let sum = Authority::of(&lines).map_err(wrong)?;
+    Ok(fewest.map_or_else(|| sum.clone(), |calls| sum.at_most(calls)))
+}
+
+/// Caveats, a manifest or snapshot, or capabilities one a line.
+fn of_file(path: &Path, settings: &[Setting]) -> Result<Authority, Answer> {
+    let source = input::read(path).map_err(|useless| useless.refusal())?;
+    let text = source.text().to_owned();
+    match Caveats::parse_config(&text) {
+        Ok(Some(caveats)) => return authority_of(source, &caveats),
+        Err(findings) if names_caveats(&text) && text.contains("caveats") => {
+            return Err(Useless::wrong(source, findings).refusal());
+        }
+        Ok(None) | Err(_) => {}
+    }
+    if names_caveats(&text) {
+        return match Caveats::parse(&text) {
+            Ok(caveats) => authority_of(source, &caveats),
+            Err(findings) => Err(Useless::wrong(source, findings).refusal()),
+        };
+    }
+    if let Some(lines) = listed(&text) {
+        let name = source.name().to_owned();
+        let caps = lines.iter().map(|line| capability(&name, line)).collect::<Result<Vec<_>, _>>()?;
+        return Authority::of(&caps).map_err(wrong);
+    }
+    of_manifest(source, settings)
+}
+
+fn names_caveats(text: &str) -> bool {
+    CAVEAT_WORDS.iter().any(|word| text.contains(word))
+}
+
+/// The lines of a list of capabilities: each begins like one. Blank ones and those behind `#` are none.
+fn listed(text: &str) -> Option<Vec<&str>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<&str> = lines.collect();
+    let is_one = |line: &&str| {
+        let kind = line.split_once(':').map(|(kind, _)| kind);
+        kind.is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase()))
+    };
+    lines.iter().all(is_one).then_some(lines)
+}
+
+fn of_manifest(source: Source, settings: &[Setting]) -> Result<Authority, Answer> {
+    let read = if input::is_snapshot(source.text()) {
+        Snapshot::parse(source.text()).map(|snapshot| snapshot.manifest().clone())
+    } else {
+        Manifest::parse(source.text())
+    };
+    let checked = read.map_err(Findings::into_vec).and_then(|manifest| {
+        let facts = facts::for_manifest(&manifest, settings)?;
+        manifest.check(&facts).map_err(Findings::into_vec)
+    });
+    match checked {
+        Ok(checked) => Ok(checked.authority().clone()),
+        Err(findings) => Err(Useless::Wrong(source, findings).refusal()),
+    }
+}
+
+fn of_variables() -> Result<Option<(Authority, String)>, Answer> {
+    for name in VARIABLES {
+        let Some(value) = facts::variable_of_caller(name) else { continue };
+        let Ok(text) = value.into_string() else {
+            return Err(refused(Exit::Invalid, &format!("{name} is not UTF-8")));
+        };
+        let source = Source::new(name, text);
+        return match Caveats::parse(source.text()) {
+            Ok(caveats) => Ok(Some((authority_of(source, &caveats)?, name.to_owned()))),
+            Err(findings) => Err(Useless::wrong(source, findings).refusal()),
+        };
+    }
+    Ok(None)
+}
+
+fn of_configuration() -> Result<Option<(Authority, String)>, Answer> {
+    let Some(path) = facts::configuration().filter(|path: &PathBuf| path.symlink_metadata().is_ok()) else {
+        return Ok(None);
+    };
+    let source = input::read(&path).map_err(|useless| useless.refusal())?;
+    match Caveats::parse_config(source.text()) {
+        Ok(Some(caveats)) => Ok(Some((authority_of(source, &caveats)?, path.display().to_string()))),
+        Ok(None) => Ok(None),
+        Err(findings) => Err(Useless::wrong(source, findings).refusal()),
+    }
+}
+
+fn authority_of(source: Source, caveats: &Caveats) -> Result<Authority, Answer> {
+    caveats.authority().map_err(|findings| Useless::wrong(source, findings).refusal())
+}
+
+fn capability(name: &str, text: &str) -> Result<Capability, Answer> {
+    text.parse().map_err(|finding| {
+        let source = Source::new(name, text);
+        Answer::refusal(Exit::Invalid, snippet::finding(&source, &finding) + "\n")
+    })
+}
+
+fn wrong(finding: Finding) -> Answer {
+    Answer::refusal(Exit::Invalid, input::unreadable(finding.message()))
+}

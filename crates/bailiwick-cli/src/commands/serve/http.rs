@@ -1,0 +1,88 @@
+//! `serve --http`: where it listens, where its token is, and what ends it.
+
+use std::fs::{DirBuilder, remove_file};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::pin::pin;
+
+use anyhow::Context as _;
+use bailiwick_mcp::fixture::Fixture;
+use bailiwick_mcp::http::{Limits, Listening, Token, TokenFile};
+use bailiwick_mcp::{CancellationToken, Server};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::PARTING;
+use crate::{facts, terminal};
+
+/// Serves until someone ends us, and says how.
+pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'static str> {
+    until_signalled(|stop| async move {
+        let listening = Listening::bind(address).await?;
+        let (token, file) = fresh_token(&listening)?;
+        announce(&listening, Some(&file));
+        listening.serve(token, Limits::default(), move || server.clone(), stop.cancelled_owned()).await;
+        Ok(())
+    })
+}
+
+/// The same for the fixture, which may be open to every process of this machine.
+pub(super) fn speak_fixture(
+    address: SocketAddr,
+    fixture: Fixture,
+    open: bool,
+) -> anyhow::Result<&'static str> {
+    until_signalled(|stop| async move {
+        let listening = Listening::bind(address).await?;
+        let kept = if open { None } else { Some(fresh_token(&listening)?) };
+        let (token, file) = kept.unzip();
+        announce(&listening, file.as_ref());
+        listening.serve_fixture(token, Limits::default(), fixture, stop.cancelled_owned()).await;
+        Ok(())
+    })
+}
+
+/// A token, in a file that is named after the port, in a folder that no sandbox shows.
+fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
+    let folder =
+        facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the token can be kept")?;
+    let folder = folder.join("serve");
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let path = folder.join(format!("http-{}.token", listening.port()));
+    // The port is ours, so whoever wrote one before has gone without taking it along.
+    let _none_left = remove_file(&path);
+    let token = Token::random()?;
+    let file = token.write(&path)?;
+    Ok((token, file))
+}
+
+fn announce(listening: &Listening, file: Option<&TokenFile>) {
+    let token = match file {
+        Some(file) => format!("the token is in {}", file.path().display()),
+        None => "every process of this machine may use it".to_owned(),
+    };
+    terminal::remark(&format!("serving MCP on {}\n{token}\n", listening.url()));
+}
+
+/// Runs something that ends when it is told to, and tells it to at SIGTERM and SIGINT.
+fn until_signalled<F>(serve: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<&'static str>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut served = pin!(serve(stop.clone()));
+        let how = tokio::select! {
+            ended = &mut served => return ended.map(|()| "ended"),
+            _ = term.recv() => "terminated",
+            _ = int.recv() => "interrupted",
+        };
+        stop.cancel();
+        served.await.map(|()| how)
+    });
+    runtime.shutdown_timeout(PARTING);
+    ended
+}

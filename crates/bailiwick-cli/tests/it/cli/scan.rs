@@ -1,0 +1,65 @@
+//! `bailiwick scan` as a person or a script runs it.
+
+use super::{command, done, run, run_json};
+
+const CORPUS: &str = "crates/bailiwick-scan/tests/corpus";
+
+#[test]
+fn a_draft_is_accepted_by_check_and_by_the_scan_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let draft = dir.path().join("draft.toml");
+    let source = format!("{CORPUS}/python/wrapped_helper.py");
+    std::fs::write(&draft, run(&["scan", "--no-cache", "--draft", &source]).out).unwrap();
+    let draft = draft.to_str().unwrap();
+    assert_eq!(run(&["check", draft]).exit, 0);
+    let scanned = run(&["scan", "--no-cache", "--manifest", draft, &source]);
+    assert_eq!(scanned.exit, 0, "{}{}", scanned.out, scanned.err);
+}
+
+#[test]
+fn every_use_has_its_place() {
+    let report = run_json(&["scan", "--no-cache", "--format", "json", CORPUS]);
+    let tools = report["tools"].as_array().unwrap();
+    assert!(tools.len() > 60, "{} tools", tools.len());
+    for one in tools.iter().flat_map(|tool| tool["uses"].as_array().unwrap()) {
+        assert!(one["place"]["line"].as_u64().unwrap() > 0);
+        assert_eq!(one["capability"].is_null(), one["dynamic"].as_bool().unwrap());
+        let file = one["place"]["file"].as_str().unwrap();
+        assert!(super::root().join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn facts_are_kept_in_the_cache_folder_unless_that_is_refused() {
+    let cache = tempfile::tempdir().unwrap();
+    let source = format!("{CORPUS}/python/read_hosts.py");
+    let scan = |args: &[&str]| done(command(args).env("XDG_CACHE_HOME", cache.path()).output().unwrap());
+    let first = scan(&["scan", "--no-cache", &source]);
+    assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 0);
+    let second = scan(&["scan", &source]);
+    assert!(cache.path().join("bailiwick/scan").is_dir());
+    assert_eq!((&first.out, first.exit), (&second.out, second.exit));
+    assert_eq!(scan(&["scan", &source]).out, first.out, "from the cache");
+}
+
+#[test]
+fn a_broken_manifest_is_invalid_input() {
+    let broken = "crates/bailiwick-cli/tests/fixtures/broken.toml";
+    let ran = run(&["scan", "--no-cache", "--manifest", broken, &format!("{CORPUS}/python/read_hosts.py")]);
+    assert_eq!(ran.exit, 3);
+    assert!(ran.out.is_empty() && !ran.err.is_empty());
+}
+
+#[test]
+fn names_from_the_source_cannot_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.py");
+    let text = "from mcp import mcp\n@mcp.tool(name='x\u{1b}[31m\u{202e}y')\ndef f(): open('/a\u{1b}[2J')\n";
+    std::fs::write(&file, text).unwrap();
+    for format in ["text", "json", "sarif"] {
+        let ran = run(&["scan", "--no-cache", "--format", format, file.to_str().unwrap()]);
+        assert!(!ran.out.contains(['\u{1b}', '\u{202e}']), "{format}: {:?}", ran.out);
+    }
+    let draft = run(&["scan", "--no-cache", "--draft", file.to_str().unwrap()]).out;
+    assert!(!draft.contains(['\u{1b}', '\u{202e}']), "{draft:?}");
+}

@@ -1,0 +1,60 @@
+//! `bailiwick run` as a person or a script uses it, and what is left when it is killed.
+
+mod ends;
+mod killed;
+mod limits;
+mod passes;
+mod terminal;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A folder outside `/tmp`, of which the sandbox has its own.
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("bailiwick-run").tempdir_in("/var/tmp").expect("a folder")
+}
+
+/// `bailiwick run` with these capabilities and this script.
+fn script(caps: &[&str], options: &[&str], text: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+    command.arg("run").args(options).stdin(Stdio::null());
+    for cap in caps {
+        command.args(["--cap", cap]);
+    }
+    command.args(["--", "/bin/sh", "-c", text]);
+    command
+}
+
+/// What came of a script.
+fn sh(caps: &[&str], options: &[&str], text: &str) -> Output {
+    script(caps, options, text).output().expect("the command starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether something comes true within a while.
+pub(crate) fn eventually(mut true_now: impl FnMut() -> bool) -> bool {
+    (0..600).any(|_| {
+        let done = true_now();
+        if !done {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        done
+    })
+}
+
+/// The processes whose command line has this word.
+pub(crate) fn processes(word: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    let line = |dir: &Path| std::fs::read(dir.join("cmdline")).unwrap_or_default();
+    all.map(|entry| entry.path())
+        .map(|dir| String::from_utf8_lossy(&line(&dir)).replace('\0', " "))
+        .filter(|line| line.contains(word))
+        .collect()
+}

@@ -1,0 +1,109 @@
+//! `bailiwick serve` as clients use it: the built command over pipes.
+
+mod demo;
+mod ends;
+mod explain;
+mod hostile;
+mod http;
+mod leaks;
+mod python;
+mod readme;
+mod sources;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long a test waits for a message.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A home with nothing in it, outside `/tmp`, of which the sandbox has its own.
+fn home() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("bailiwick-serve").tempdir_in("/var/tmp").expect("a folder")
+}
+
+/// `bailiwick serve` in an environment of its own.
+fn command(home: &tempfile::TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+    command.arg("serve").args(args).env_clear().env("HOME", home.path()).current_dir(home.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A running server and what it says.
+struct Served {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    home: tempfile::TempDir,
+}
+
+impl Served {
+    fn start(args: &[&str]) -> Self {
+        let home = home();
+        let command = command(&home, args);
+        Self::of(command, home)
+    }
+
+    fn of(mut command: Command, home: tempfile::TempDir) -> Self {
+        let mut child = command.spawn().expect("the server starts");
+        let output = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        let input = child.stdin.take();
+        Self { child, input, lines, home }
+    }
+
+    fn send(&mut self, line: impl AsRef<[u8]>) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(line.as_ref()).and_then(|()| input.write_all(b"\n")).expect("the server reads");
+    }
+
+    fn next(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("a message in time");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn ask(&mut self, message: &Value) -> Value {
+        self.send(message.to_string());
+        loop {
+            let next = self.next();
+            if next["id"] == message["id"] {
+                return next;
+            }
+        }
+    }
+
+    fn ping(&mut self) {
+        let answer = self.ask(&json!({ "jsonrpc": "2.0", "id": "ping", "method": "ping" }));
+        assert_eq!(answer["result"], json!({}));
+    }
+
+    fn shell(&mut self, id: u64, arguments: Value) -> Value {
+        self.ask(&shell(id, arguments))
+    }
+
+    /// Closes the input and gives the exit code and what it said on stderr.
+    fn end(mut self) -> (i32, String) {
+        drop(self.input.take());
+        let output = self.child.wait_with_output().expect("the server ends");
+        let code = output.status.code().expect("it ends by itself");
+        let left = self.lines.recv_timeout(PATIENCE);
+        assert!(matches!(left, Err(RecvTimeoutError::Disconnected)), "unexpected: {left:?}");
+        (code, String::from_utf8(output.stderr).expect("stderr is UTF-8"))
+    }
+}
+
+fn shell(id: u64, arguments: Value) -> Value {
+    let params = json!({ "name": "shell", "arguments": arguments });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+/// The text of a result, all of it.
+fn text(answer: &Value) -> String {
+    let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,144 @@
+//! Where a session's authority comes from, in which order, and what happens without any.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Served, command, home, text};
+
+fn only(program: &str) -> String {
+    format!(
+        r#"{{"fs_read":{{"only":[]}},"fs_write":{{"only":[]}},"exec":{{"only":["{program}"]}},"net":{{"only":[]}},"max_calls":"unlimited","valid_for_generation":"all"}}"#
+    )
+}
+
+/// Which of these programs the session may start.
+fn may_start(command: Command, home: tempfile::TempDir) -> Vec<&'static str> {
+    let mut served = Served::of(command, home);
+    let programs = ["true", "echo", "cat", "ls", "id"];
+    let allowed = programs.into_iter().zip(0..).filter(|(program, id)| {
+        let answer = served.shell(*id, json!({ "program": program }));
+        answer["result"]["isError"] == false
+    });
+    allowed.map(|(program, _)| program).collect()
+}
+
+#[test]
+fn the_first_source_that_is_there_counts() {
+    let with = |args: &[&str], own: bool, peer: bool, config: bool| {
+        let home = home();
+        let mut command = command(&home, args);
+        if own {
+            command.env("BAILIWICK_CAVEATS", only("echo"));
+        }
+        if peer {
+            command.env("AGENT_BRIDLE_CAVEATS", only("cat"));
+        }
+        if config {
+            let dir = home.path().join(".config/bailiwick");
+            std::fs::create_dir_all(&dir).unwrap();
+            let text = "[caveats]\nfs_read = { only = [] }\nfs_write = { only = [] }\nexec = { only = [\"ls\"] }\n\
+                        net = { only = [] }\nmax_calls = \"unlimited\"\nvalid_for_generation = \"all\"\n";
+            std::fs::write(dir.join("config.toml"), text).unwrap();
+        }
+        may_start(command, home)
+    };
+    assert_eq!(with(&["--cap", "exec:spawn:true"], true, true, true), ["true"]);
+    assert_eq!(with(&[], true, true, true), ["echo"]);
+    assert_eq!(with(&[], false, true, true), ["cat"]);
+    assert_eq!(with(&[], false, false, true), ["ls"]);
+    assert_eq!(with(&[], false, false, false), [""; 0]);
+}
+
+#[test]
+fn grants_are_read_in_every_form_and_added_up() {
+    let home = home();
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let caveats = file("caveats.json", &only("echo"));
+    let list = file("list.txt", "# programs\nexec:spawn:cat\n\nfs:read:/usr/share\n");
+    let manifest =
+        file("manifest.toml", "name = \"m\"\nversion = \"1\"\nserver_capabilities = [\"exec:spawn:ls\"]\n");
+    let args = ["--grant", &caveats, "--grant", &list, "--grant", &manifest, "--cap", "exec:spawn:id"];
+    let command = command(&home, &args);
+    assert_eq!(may_start(command, home), ["echo", "cat", "ls", "id"]);
+}
+
+#[test]
+fn a_broken_source_serves_nothing() {
+    let bad = only("echo").replace("\"exec\"", "\"exce\"");
+    for (variable, value) in
+        [("BAILIWICK_CAVEATS", &*bad), ("BAILIWICK_CAVEATS", ""), ("AGENT_BRIDLE_CAVEATS", "{}")]
+    {
+        let home = home();
+        let output = command(&home, &[]).env(variable, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{variable}={value}");
+        assert_eq!(output.stdout, b"");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(variable));
+    }
+    let home = home();
+    let (wrong, missing) = (home.path().join("x.json"), home.path().join("y.json"));
+    std::fs::write(&wrong, bad).unwrap();
+    for (args, code) in [
+        (["--grant", wrong.to_str().unwrap()], 3),
+        (["--grant", missing.to_str().unwrap()], 3),
+        (["--cap", "exec:swan:x"], 3),
+        (["--cwd", "/no/such"], 2),
+        (["--guardrails", "/etc/hosts"], 2),
+        (["--guardrails", "/etc/.agents/guardrails.toml"], 3),
+    ] {
+        let output = command(&home, &args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?} {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.stdout, b"");
+    }
+}
+
+#[test]
+fn without_a_source_everything_is_denied_and_it_says_how_to_grant() {
+    let mut served = Served::start(&[]);
+    let opened = served.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
+    let instructions = opened["result"]["instructions"].as_str().unwrap();
+    assert!(instructions.contains("Nothing is granted."), "{instructions}");
+    assert!(instructions.contains("bailiwick serve --cap"), "{instructions}");
+    let denied = served.shell(1, json!({ "program": "echo" }));
+    assert_eq!(denied["result"]["isError"], true);
+    assert!(text(&denied).contains("bailiwick serve --cap"), "{denied}");
+    let (code, said) = served.end();
+    assert_eq!(code, 0);
+    assert!(said.contains("nothing is granted") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn the_calls_of_caveats_are_counted() {
+    let home = home();
+    let mut command = command(&home, &[]);
+    command.env("BAILIWICK_CAVEATS", only("true").replace("\"unlimited\"", r#"{"at_most":2}"#));
+    let mut served = Served::of(command, home);
+    let codes: Vec<_> = (0..3)
+        .map(|id| {
+            let answer = served.shell(id, json!({ "program": "true" }));
+            answer["result"]["_meta"]["dev.bailiwick/decision"]["code"].clone()
+        })
+        .collect();
+    assert_eq!(codes, [json!(null), json!(null), json!("budget-spent")]);
+}
+
+#[test]
+fn guardrails_hold_what_is_granted() {
+    let home = home();
+    let dir = home.path().join(".agents");
+    std::fs::create_dir(&dir).unwrap();
+    let rules = "[[guard]]\nmatch = \"*(program=^cat$)\"\nmessage = \"no cats\"\n";
+    std::fs::write(dir.join("guardrails.toml"), rules).unwrap();
+    let file = dir.join("guardrails.toml").to_str().unwrap().to_owned();
+    let mut served = Served::of(
+        command(&home, &["--guardrails", &file, "--cap", "exec:spawn:cat", "--cap", "exec:spawn:true"]),
+        home,
+    );
+    let denied = served.shell(1, json!({ "program": "cat" }));
+    assert_eq!(denied["result"]["_meta"]["dev.bailiwick/decision"]["code"], "guardrail-blocked", "{denied}");
+    assert_eq!(served.shell(2, json!({ "program": "true" }))["result"]["isError"], false);
+}

@@ -1,0 +1,186 @@
+//! bubblewrap, as a command line that runs as root and as a plain user alike.
+//!
+//! A new root with the base and the plan's trees; own user, pid, ipc, uts, network and cgroup namespaces; no
+//! capability; no further user namespace unless a granted program brings its own sandbox. `/proc/sys` is mounted
+//! read-only: started as root, bubblewrap alone leaves `core_pattern` writable.
+//!
+//! The command line needs no descriptor. Stub files and variables of the caller can only be passed by descriptor:
+//! the script `bwrap.sh`, in one folder with the other files, does that.
+//!
+//! Fails closed when a socket's path turns out to be a folder: bubblewrap then does not start.
+//! Residual: no socket filter, so a Unix socket in a granted folder can be connected to; files that run code
+//! later are protected only if they exist when it starts.
+
+use bailiwick_policy::artifact::{ArtifactFile, Emitted};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::plan::{Network, Plan};
+
+use crate::view::{View, run_later};
+use crate::{Refusal, Target, script, why};
+
+/// bubblewrap takes no more than 9000 arguments, those of `--args` among them; some are left to the caller.
+const MAX_ARGUMENTS: usize = 8900;
+/// Longer arguments go through a file: every system takes this much on a command line.
+const MAX_BYTES: usize = 96 * 1024;
+
+pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
+    let mut view = View::of(plan, Target::Bwrap)?;
+    let arguments = arguments(plan, &view);
+    let mut notes = std::mem::take(&mut view.notes);
+    add_notes(plan, &view, &mut notes);
+    let command = script::command(plan);
+    let mut files = script::stub_files(&view);
+    let count = arguments.len() + command.len() + 2 * script::passed(plan).count() + 3 * view.stubs.len();
+    if count > MAX_ARGUMENTS {
+        return Err(too_many(&view));
+    }
+    let long = arguments.iter().map(|argument| argument.len() + 1).sum::<usize>() > MAX_BYTES;
+    let mut argv = vec!["bwrap".to_owned()];
+    if long {
+        let text = arguments.iter().flat_map(|argument| [argument, "\0"]).collect();
+        files.push(ArtifactFile { name: "bwrap.args".to_owned(), text });
+        notes.push(
+            "too long for a command line: open `bwrap.args` as descriptor 3, as in `3<bwrap.args`".to_owned(),
+        );
+        argv.extend(["--args", "3"].map(str::to_owned));
+    } else {
+        argv.extend(arguments);
+    }
+    argv.push("--".to_owned());
+    files.insert(
+        0,
+        ArtifactFile { name: "bwrap.sh".to_owned(), text: script::bwrap(plan, &view, &argv, long) },
+    );
+    argv.extend(command);
+    Ok(Emitted { argv, files, notes, coverage: coverage(plan) })
+}
+
+fn too_many(view: &View) -> Refusal {
+    Refusal::Inexpressible {
+        target: Target::Bwrap,
+        aspect: Aspect::Files,
+        rule: format!("{} folders", view.trees.len()),
+        why: "it takes 9000 arguments, three for each folder and ninety more for each writable one; \
+              grant folders around them"
+            .to_owned(),
+    }
+}
+
+pub(super) fn coverage(plan: &Plan) -> Coverage {
+    Coverage::of(|aspect| match aspect {
+        Aspect::Files => {
+            why::files(plan, "a new root with read-only and writable binds, no capability to remount")
+        }
+        Aspect::Network => {
+            why::no_network(plan).superset("no filter: sockets to a virtual machine's host can be opened")
+        }
+        Aspect::Exec => why::every_program(plan),
+        Aspect::Environment => Held::kernel("cleared; then PATH, HOME, LANG and the declared variables"),
+        Aspect::Ipc => why::visible_sockets(plan),
+        Aspect::Processes if plan.nested_sandbox() => {
+            Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
+        }
+        Aspect::Processes => Held::kernel("own pid, ipc and user namespaces, further ones are refused"),
+        Aspect::Clock => why::clock(plan),
+        Aspect::Limits => {
+            why::no_limits(plan, "it sets no limits; start it under `systemd-run` or `prlimit`")
+        }
+    })
+}
+
+/// Everything between `bwrap` and `--`.
+fn arguments(plan: &Plan, view: &View) -> Vec<String> {
+    let mut line = Line(Vec::with_capacity(256 + 3 * view.trees.len()));
+    line.words(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"]);
+    line.words(&["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+    if !plan.nested_sandbox() {
+        line.words(&["--disable-userns"]);
+    }
+    line.words(&["--clearenv"]);
+    for (name, value) in script::variables(plan) {
+        line.words(&["--setenv", name, value]);
+    }
+    line.places(view);
+    for socket in &view.sockets {
+        // A folder cannot be mounted on a file, so what is not a socket's name stops bubblewrap here.
+        line.words(&["--ro-bind", "/dev/null", socket, "--ro-bind-try", socket, socket]);
+    }
+    for folder in &view.socket_folders {
+        line.words(&["--ro-bind-try", folder, folder]);
+    }
+    for later in run_later(plan, view) {
+        line.bind(later.writable, &later.source, &later.path);
+    }
+    for path in &view.covered {
+        line.words(&["--tmpfs", path, "--remount-ro", path]);
+    }
+    if view.root.is_none() {
+        line.words(&["--remount-ro", "/"]);
+    }
+    line.0
+}
+
+/// Arguments in the making.
+struct Line(Vec<String>);
+
+impl Line {
+    fn words(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(|word| (*word).to_owned()));
+    }
+
+    fn bind(&mut self, writable: bool, source: &str, path: &str) {
+        self.words(&[if writable { "--bind-try" } else { "--ro-bind-try" }, source, path]);
+    }
+
+    /// The host's root if it is granted, the base, what the sandbox has of its own, and the granted trees.
+    fn places(&mut self, view: &View) {
+        if let Some(root) = &view.root {
+            self.bind(root.writable, &root.source, "/");
+            self.words(&["--tmpfs", "/sys", "--remount-ro", "/sys", "--tmpfs", "/run"]);
+        }
+        for path in &view.base {
+            self.bind(false, path, path);
+        }
+        self.words(&["--dev", "/dev", "--proc", "/proc"]);
+        for path in ["/proc/sys", "/proc/fs", "/proc/sysrq-trigger"] {
+            self.bind(false, path, path);
+        }
+        if view.own_tmp() {
+            self.words(&["--perms", "1777", "--tmpfs", "/tmp"]);
+        }
+        for tree in &view.trees {
+            self.bind(tree.writable, &tree.source, &tree.path);
+        }
+    }
+}
+
+fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
+    if *plan.network() != Network::None {
+        notes.push(
+            "no host can be reached: `bailiwick run` adds the supervisor that lets declared ones be"
+                .to_owned(),
+        );
+    }
+    if view.root.is_some() && view.own_tmp() {
+        notes.push("`/tmp` is the sandbox's own; name it to show the host's".to_owned());
+    }
+    why::environment_notes(
+        plan,
+        "`bwrap.sh` passes them on; else `--setenv` through `--args`, not in sight",
+        notes,
+    );
+    if view.writable().next().is_some() {
+        notes.push(
+            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made"
+                .to_owned(),
+        );
+        notes.push(
+            "started as root, it can leave setuid files in writable folders: start it as a plain user"
+                .to_owned(),
+        );
+    }
+    if plan.nested_sandbox() {
+        notes.push("`nestedSandbox` leaves user namespaces open, and nothing else".to_owned());
+    }
+    script::command_notes(plan, view, notes);
+}

@@ -1,0 +1,240 @@
+//! Docker and podman: a command line, and a `compose.yaml` where hosts are declared.
+//!
+//! The image gives the root file system, read-only; only what is granted is mounted from the host. Without hosts
+//! the container has no network. With hosts it is on an internal network that leads nowhere but to the egress
+//! proxy, which alone has a way out; there is no form in which it is on an open bridge.
+//!
+//! Fails closed when the image is not filled in: no registry takes a name in capitals. A mount whose source is
+//! missing stops the container.
+//! Residual: what the image holds is visible; a client that knows no proxy reaches nobody.
+
+mod compose;
+
+use std::borrow::Cow;
+
+use bailiwick_policy::artifact::{ArtifactFile, Emitted};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::plan::{Network, Plan};
+
+use crate::view::{View, run_later};
+use crate::{Refusal, Target, script, why};
+
+/// Stands for the image, until someone says which; capitals are in no image's name.
+const IMAGE: &str = "IMAGE";
+/// The internal network that `compose.yaml` makes.
+const INTERNAL: &str = "bailiwick-internal";
+/// Whom the command runs as, until someone says who owns the granted folders: `nobody`.
+const USER: &str = "65534:65534";
+/// How many processes there may be if nothing is declared.
+const DEFAULT_PIDS: u64 = 512;
+
+pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
+    let mut view = View::of(plan, Target::Docker)?;
+    if let Some(root) = &view.root {
+        return Err(Refusal::Inexpressible {
+            target: Target::Docker,
+            aspect: Aspect::Files,
+            rule: format!("fs:{}:/**", if root.writable { "write" } else { "read" }),
+            why: "a container has the root of its image; write the folders out".to_owned(),
+        });
+    }
+    let container = Container::of(plan, &view);
+    let files = match plan.network() {
+        Network::None => Vec::new(),
+        Network::Allow(_) | Network::Any => vec![
+            ArtifactFile { name: "compose.yaml".to_owned(), text: compose::text(plan, &container) },
+            compose::proxy(plan)?,
+        ],
+    };
+    let mut notes = std::mem::take(&mut view.notes);
+    add_notes(plan, &view, &mut notes);
+    Ok(Emitted { argv: argv(plan, &container), files, notes, coverage: coverage(plan) })
+}
+
+pub(super) fn coverage(plan: &Plan) -> Coverage {
+    Coverage::of(|aspect| match aspect {
+        Aspect::Files => why::files(plan, "a read-only image and mounts, no capability to remount")
+            .superset("all of the image can be read"),
+        Aspect::Network => match plan.network() {
+            Network::None => why::no_network(plan),
+            Network::Allow(_) | Network::Any => {
+                Held::mediated("an internal network whose only way out is the egress proxy of `compose.yaml`")
+                    .superset("the proxy sees whom a tunnel is for, not what is spoken in it")
+                    .superset("before Docker 28 the host itself answers there")
+            }
+        },
+        Aspect::Exec => why::every_program(plan),
+        Aspect::Environment => Held::kernel("the declared variables, those of the image, and HOSTNAME"),
+        Aspect::Ipc => why::visible_sockets(plan),
+        Aspect::Processes if plan.nested_sandbox() => Held::kernel(
+            "own pid and ipc namespaces; Docker's own filter still refuses a nested sandbox its own",
+        ),
+        Aspect::Processes => Held::kernel("own pid and ipc namespaces, no capability to make further ones"),
+        Aspect::Clock => why::clock(plan),
+        Aspect::Limits => limits(plan.limits()),
+    })
+}
+
+fn limits(limits: &Limits) -> Held {
+    match *limits {
+        limits if limits == Limits::default() => Held::kernel("no limit is declared"),
+        Limits { timeout_ms: None, .. } => {
+            Held::kernel("cgroups, and a resource limit for the size of files")
+        }
+        Limits { .. } => {
+            Held::kernel("cgroups, and a resource limit for the size of files").superset("no limit of time")
+        }
+    }
+}
+
+/// What the command line and `compose.yaml` both say.
+struct Container {
+    /// What is mounted from the host, outer before inner.
+    mounts: Vec<MountPoint>,
+    /// Options of the `tmpfs` at `/tmp`, if the container has its own.
+    tmp: Option<&'static str>,
+    /// Folders that an empty one covers.
+    covered: Vec<String>,
+    /// Variables with their values.
+    variables: Vec<(String, String)>,
+    /// Names of variables that are passed on.
+    passed: Vec<String>,
+}
+
+struct MountPoint {
+    source: String,
+    target: String,
+    read_only: bool,
+}
+
+impl Container {
+    fn of(plan: &Plan, view: &View) -> Self {
+        let mount = |source: &str, target: &str, read_only| MountPoint {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            read_only,
+        };
+        let mut mounts: Vec<MountPoint> =
+            view.trees.iter().map(|tree| mount(&tree.source, &tree.path, !tree.writable)).collect();
+        let later = run_later(plan, view).into_iter().filter(|later| later.exists);
+        mounts.extend(later.map(|later| mount(&later.source, &later.path, !later.writable)));
+        mounts.extend(view.sockets.iter().map(|path| mount(path, path, true)));
+        mounts.extend(view.socket_folders.iter().map(|path| mount(path, path, true)));
+        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let fixed = &plan.environment().fixed;
+        let hosts = *plan.network() != Network::None;
+        let proxy =
+            compose::PROXY_VARIABLES.into_iter().filter(|(name, _)| hosts && !fixed.contains_key(*name));
+        let tmp = match (view.own_tmp(), plan.from_writable()) {
+            (false, _) => None,
+            (true, true) => Some("rw,nosuid,nodev,exec,mode=1777"),
+            (true, false) => Some("rw,nosuid,nodev,noexec,mode=1777"),
+        };
+        Self {
+            mounts,
+            tmp,
+            covered: view.covered.clone(),
+            variables: script::variables(plan).chain(proxy).map(own).collect(),
+            passed: script::passed(plan).map(str::to_owned).collect(),
+        }
+    }
+}
+
+fn argv(plan: &Plan, container: &Container) -> Vec<String> {
+    let mut argv: Vec<String> = ["docker", "run", "--rm", "-i", "--read-only", "--cap-drop", "ALL"]
+        .into_iter()
+        .chain(["--security-opt", "no-new-privileges", "--ipc", "private", "--pull", "never", "--network"])
+        .map(str::to_owned)
+        .collect();
+    argv.push(if *plan.network() == Network::None { "none" } else { INTERNAL }.to_owned());
+    if *plan.network() != Network::None {
+        // Docker answers for the names of containers; nobody answers for others.
+        argv.extend(["--dns", "127.0.0.1"].map(str::to_owned));
+    }
+    argv.extend(["--user", USER].map(str::to_owned));
+    if let Some(options) = container.tmp {
+        argv.extend(["--tmpfs".to_owned(), format!("/tmp:{options}")]);
+    }
+    for mount in &container.mounts {
+        argv.extend(["--mount".to_owned(), mount_text(mount)]);
+    }
+    for path in &container.covered {
+        argv.extend([
+            "--mount".to_owned(),
+            format!("type=tmpfs,{},readonly", field(&format!("target={path}"))),
+        ]);
+    }
+    add_limits(plan.limits(), &mut argv);
+    for (name, value) in &container.variables {
+        argv.extend(["--env".to_owned(), format!("{name}={value}")]);
+    }
+    for name in &container.passed {
+        argv.extend(["--env".to_owned(), name.clone()]);
+    }
+    argv.push(IMAGE.to_owned());
+    argv.extend(script::command(plan));
+    argv
+}
+
+fn add_limits(limits: &Limits, argv: &mut Vec<String>) {
+    let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+    option("--pids-limit", limits.pids.unwrap_or(DEFAULT_PIDS).to_string());
+    if let Some(memory) = limits.memory {
+        option("--memory", format!("{memory}b"));
+        option("--memory-swap", format!("{memory}b"));
+    }
+    if let Some(milli) = limits.cpu_milli {
+        option("--cpus", cpus(milli));
+    }
+    if let Some(size) = limits.file_size {
+        option("--ulimit", format!("fsize={size}:{size}"));
+    }
+}
+
+/// Thousandths of a processor as Docker writes them.
+fn cpus(milli: u64) -> String {
+    format!("{}.{:03}", milli / 1000, milli % 1000)
+}
+
+/// One `--mount` value: a line of comma-separated values, a field with a comma or a quote in quotes.
+fn mount_text(mount: &MountPoint) -> String {
+    let source = format!("source={}", mount.source);
+    let target = format!("target={}", mount.target);
+    let mode = if mount.read_only { ",readonly" } else { "" };
+    format!("type=bind,{},{}{mode}", field(&source), field(&target))
+}
+
+fn field(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\"")).into();
+    }
+    text.into()
+}
+
+fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
+    notes.push(format!("put the name of an image for `{IMAGE}`; podman takes the same arguments"));
+    notes.push("put the numbers of whoever owns the granted folders for `65534:65534`".to_owned());
+    if *plan.network() != Network::None {
+        notes.push(format!(
+            "hosts are reached through the egress proxy alone: `docker compose up` \
+             beside `compose.yaml` makes the proxy and `{INTERNAL}`, which leads nowhere else"
+        ));
+    }
+    why::environment_notes(plan, "they are passed on by name from the environment of the client", notes);
+    if view.writable().next().is_some() {
+        notes.push(
+            "files that run code later, such as `.git/hooks`, stay read-only where the host was seen to have them"
+                .to_owned(),
+        );
+    }
+    if plan.nested_sandbox() {
+        notes.push(
+            "`nestedSandbox` is not relaxed: Docker's own filter decides which namespaces can be made"
+                .to_owned(),
+        );
+    }
+    if !view.sockets.is_empty() {
+        notes.push("a socket's path that is a folder on the host is shown as one".to_owned());
+    }
+}

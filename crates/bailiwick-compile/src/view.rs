@@ -1,0 +1,249 @@
+//! What a sandbox that mounts trees shows: the base that programs need to start, and on it the plan's trees,
+//! in an order that never widens.
+//!
+//! Fails closed when a glob could only be mounted as `/`. What no grant shows (the host's `/proc`, `/sys`,
+//! `/dev`, `/run` and the product's own paths) is left out or covered last, and every omission is a note.
+
+use std::collections::BTreeMap;
+
+use bailiwick_policy::capability::Endpoint;
+use bailiwick_policy::enforcement::Aspect;
+use bailiwick_policy::facts::Place;
+use bailiwick_policy::plan::{self, MASKED, Mount, Plan, STUBS};
+
+use crate::{Refusal, Target};
+
+/// The trees that a sandbox shows, beside its own `/dev`, `/proc` and `/tmp`.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    /// Whether the root of the host is shown, and if so, whether it is writable.
+    pub(crate) root: Option<Tree>,
+    /// What programs need to start, read-only; places that a grant shows anyway are not among them.
+    pub(crate) base: Vec<&'static str>,
+    /// Files with a fixed content; not those that a grant shows.
+    pub(crate) stubs: Vec<(&'static str, &'static str)>,
+    /// What was granted, outer before inner, without the root.
+    pub(crate) trees: Vec<Tree>,
+    /// Sockets, each to be shown as what it is and never as a folder.
+    pub(crate) sockets: Vec<String>,
+    /// Folders that many sockets share.
+    pub(crate) socket_folders: Vec<&'static str>,
+    /// Folders to cover with an empty one, last.
+    pub(crate) covered: Vec<String>,
+    /// What was left out or is more than was said.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One tree of the host.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// Where it appears.
+    pub(crate) path: String,
+    /// Where it lies on the host.
+    pub(crate) source: String,
+    /// Whether it is writable.
+    pub(crate) writable: bool,
+    /// What the host has there, if it was asked.
+    pub(crate) place: Option<Place>,
+}
+
+impl View {
+    /// What the plan says for a target.
+    ///
+    /// # Errors
+    /// A refusal if a glob starts at the root: mounting its folder would show everything.
+    pub(crate) fn of(plan: &Plan, target: Target) -> Result<Self, Refusal> {
+        refuse_rootless_globs(plan, target)?;
+        let mut view = Self::default();
+        let own: Vec<String> = plan.protected().iter().map(ToString::to_string).collect();
+        let mut outermost = None;
+        for mount in plan.mounts() {
+            view.add(mount, &own, &mut outermost);
+        }
+        let bare = view.root.is_none();
+        view.base = plan.base().map(|entry| entry.path).filter(|path| bare && !view.shows(path)).collect();
+        view.stubs = STUBS.into_iter().filter(|(path, _)| bare && !view.shows(path)).collect();
+        view.add_endpoints(plan);
+        view.cover(plan, own);
+        Ok(view)
+    }
+
+    /// Whether `/tmp` is the sandbox's own: it is, unless a grant names it.
+    pub(crate) fn own_tmp(&self) -> bool {
+        !self.trees.iter().any(|tree| tree.path == "/tmp")
+    }
+
+    /// The trees that can be changed, the root among them.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Tree> {
+        self.root.iter().chain(&self.trees).filter(|tree| tree.writable)
+    }
+
+    /// Whether a granted tree other than the root shows `path`.
+    fn shows(&self, path: &str) -> bool {
+        self.trees.iter().any(|tree| is_within(path, &tree.path))
+    }
+
+    /// Adds one mount; `outermost` is the last one that lies in no other.
+    fn add(&mut self, mount: Mount, own: &[String], outermost: &mut Option<String>) {
+        let (path, source) = (mount.path.to_string(), mount.source.to_string());
+        if let Some(note) = omission(&path, &source, mount.place, own) {
+            self.notes.push(note);
+            return;
+        }
+        let tree = Tree { path, source, writable: mount.writable, place: mount.place };
+        if tree.path == "/" {
+            self.root = Some(tree);
+        } else if self.root.is_some() || outermost.as_ref().is_some_and(|outer| is_within(&tree.path, outer))
+        {
+            // Within a tree that is shown already, a link is still a link: what it leads to is mounted.
+            self.trees.push(Tree { path: tree.source.clone(), ..tree });
+        } else {
+            *outermost = Some(tree.path.clone());
+            self.trees.push(tree);
+        }
+    }
+
+    fn add_endpoints(&mut self, plan: &Plan) {
+        if plan.ipc().any {
+            let note =
+                "`ipc:connect:*` gives no socket: name each one, as in `ipc:connect:unix:/run/app.sock`";
+            self.notes.push(note.to_owned());
+        }
+        for endpoint in &plan.ipc().endpoints {
+            match &endpoint.value {
+                Endpoint::X11 => {
+                    self.socket_folders.push("/tmp/.X11-unix");
+                    self.notes.push("`ipc:connect:x11` shows the sockets of all X11 displays".to_owned());
+                }
+                Endpoint::DbusSystem => self.sockets.push("/run/dbus/system_bus_socket".to_owned()),
+                Endpoint::Unix(path) => {
+                    let path = path.to_string();
+                    if !self.shows(&path) {
+                        self.sockets.push(path);
+                    }
+                }
+                user @ (Endpoint::Wayland | Endpoint::DbusSession) => self.notes.push(format!(
+                    "`ipc:connect:{user}` gives no socket: its path is each user's own; \
+                     write it out, as in `ipc:connect:unix:/run/user/1000/bus`"
+                )),
+            }
+        }
+    }
+
+    /// Covers the product's own paths wherever a tree shows them. One that is missing is covered only where it
+    /// could be made: nothing can be mounted on it elsewhere.
+    fn cover(&mut self, plan: &Plan, own: Vec<String>) {
+        for own in own {
+            let missing = plan.place(&own) == Some(Place::Missing);
+            let base = self.base.iter().filter(|path| is_within(&own, path)).map(|_| (own.clone(), false));
+            let trees = self.root.iter().chain(&self.trees);
+            let trees = trees.filter_map(|tree| Some((tree.shown(&own)?, tree.writable)));
+            let shown = base.chain(trees);
+            let shown = shown.filter(|(path, _)| !MASKED.iter().any(|masked| is_within(path, masked)));
+            let (closed, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                shown.partition(|(_, writable)| *writable || !missing);
+            if closed.is_empty() && !open.is_empty() {
+                self.notes.push(format!("`{own}` does not exist: made later, it can be read inside"));
+            }
+            self.covered.extend(closed.into_keys());
+        }
+    }
+}
+
+impl Tree {
+    /// Where the tree shows a path of the host, if it does.
+    fn shown(&self, host: &str) -> Option<String> {
+        is_within(host, &self.source).then(|| {
+            let rest = host.strip_prefix(&*self.source).unwrap_or_default();
+            join(&self.path, rest.strip_prefix('/').unwrap_or(rest))
+        })
+    }
+}
+
+/// A file or folder that runs code later, below a writable tree.
+#[derive(Debug)]
+pub(crate) struct RunLater {
+    /// Where it appears.
+    pub(crate) path: String,
+    /// Where it lies on the host.
+    pub(crate) source: String,
+    /// Whether it stays writable: a folder on the way, mounted only so that it cannot be moved away.
+    pub(crate) writable: bool,
+    /// Whether the host is known to have it.
+    pub(crate) exists: bool,
+}
+
+/// What runs code later in the writable trees, folders before what they hold. Not what a line names, and not
+/// what the host is known not to have.
+pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
+    let mut named: Vec<String> = plan.written().map(|path| path.to_string()).collect();
+    named.sort_unstable();
+    let is_named = |path: &str| {
+        let at = named.partition_point(|own| &**own < path);
+        named.get(at).is_some_and(|own| is_within(own, path))
+    };
+    let mut found = Vec::new();
+    for tree in view.writable().filter(|tree| tree.place != Some(Place::File)) {
+        let later = |name: &str, writable| {
+            let (path, source) = (join(&tree.path, name), join(&tree.source, name));
+            let place = plan.place(&source);
+            let wanted = place != Some(Place::Missing) && !is_named(&path);
+            wanted.then(|| RunLater { path, source, writable, exists: place.is_some() })
+        };
+        let mut folder = ("", false);
+        for name in plan::run_later([&tree.path, &tree.source]) {
+            if let Some((parent, _)) = name.split_once('/') {
+                if folder.0 != parent {
+                    // In a git worktree `.git` is a file, and says where the configuration is.
+                    let file = plan.place(&join(&tree.source, parent)) == Some(Place::File);
+                    let own = later(parent, !file);
+                    folder = (parent, own.is_some() && !file);
+                    found.extend(own);
+                }
+                if !folder.1 {
+                    continue;
+                }
+            }
+            found.extend(later(name, false));
+        }
+    }
+    found
+}
+
+/// Whether `path` is `tree` or lies below it.
+pub(crate) fn is_within(path: &str, tree: &str) -> bool {
+    tree == "/" || path.strip_prefix(tree).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Why a mount is left out, if it is.
+fn omission(path: &str, source: &str, place: Option<Place>, own: &[String]) -> Option<String> {
+    let within = |tree: &str| is_within(path, tree) || is_within(source, tree);
+    if let Some(masked) = MASKED.iter().find(|masked| within(masked)) {
+        return Some(format!("`{path}` is not shown: the sandbox has its own `{masked}` or none"));
+    }
+    if own.iter().any(|own| within(own)) {
+        return Some(format!("`{path}` is not shown: it is part of what governs the sandbox"));
+    }
+    (place == Some(Place::Missing))
+        .then(|| format!("`{path}` does not exist on this host: nothing is shown there"))
+}
+
+fn join(folder: &str, rest: &str) -> String {
+    match (folder, rest) {
+        (folder, "") => folder.to_owned(),
+        ("/", rest) => format!("/{rest}"),
+        (folder, rest) => format!("{folder}/{rest}"),
+    }
+}
+
+fn refuse_rootless_globs(plan: &Plan, target: Target) -> Result<(), Refusal> {
+    let wide =
+        plan.files().iter().find(|grant| !grant.is_tree() && grant.path().components().next().is_none());
+    let Some(grant) = wide else { return Ok(()) };
+    Err(Refusal::Inexpressible {
+        target,
+        aspect: Aspect::Files,
+        rule: format!("fs:{}:{}", grant.actions, grant.pattern.value),
+        why: "it mounts whole folders, and this glob has none but `/`; write the folders out".to_owned(),
+    })
+}

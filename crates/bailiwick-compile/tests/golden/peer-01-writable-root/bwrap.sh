@@ -1,0 +1,61 @@
+#!/bin/sh
+# Starts the command, or the one given as arguments, in its sandbox.
+here=$(cd -- "$(dirname -- "$0")" && pwd) || exit
+exec bwrap \
+  --unshare-user \
+  --unshare-pid \
+  --unshare-ipc \
+  --unshare-uts \
+  --unshare-net \
+  --unshare-cgroup-try \
+  --die-with-parent \
+  --new-session \
+  --cap-drop ALL \
+  --disable-userns \
+  --clearenv \
+  --setenv PATH /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  --setenv HOME /tmp \
+  --setenv LANG C.UTF-8 \
+  --ro-bind-try / / \
+  --tmpfs /sys \
+  --remount-ro /sys \
+  --tmpfs /run \
+  --dev /dev \
+  --proc /proc \
+  --ro-bind-try /proc/sys /proc/sys \
+  --ro-bind-try /proc/fs /proc/fs \
+  --ro-bind-try /proc/sysrq-trigger /proc/sysrq-trigger \
+  --perms 1777 \
+  --tmpfs /tmp \
+  --bind-try /tmp/x /tmp/x \
+  --bind-try /tmp/x/.git /tmp/x/.git \
+  --ro-bind-try /tmp/x/.git/hooks /tmp/x/.git/hooks \
+  --ro-bind-try /tmp/x/.git/config /tmp/x/.git/config \
+  --ro-bind-try /tmp/x/.git/config.worktree /tmp/x/.git/config.worktree \
+  --ro-bind-try /tmp/x/.gitmodules /tmp/x/.gitmodules \
+  --ro-bind-try /tmp/x/.mcp.json /tmp/x/.mcp.json \
+  --ro-bind-try /tmp/x/.agents /tmp/x/.agents \
+  --ro-bind-try /tmp/x/.claude /tmp/x/.claude \
+  --ro-bind-try /tmp/x/.cursor /tmp/x/.cursor \
+  --ro-bind-try /tmp/x/.codex /tmp/x/.codex \
+  --ro-bind-try /tmp/x/.gemini /tmp/x/.gemini \
+  --bind-try /tmp/x/.vscode /tmp/x/.vscode \
+  --ro-bind-try /tmp/x/.vscode/tasks.json /tmp/x/.vscode/tasks.json \
+  --ro-bind-try /tmp/x/.vscode/settings.json /tmp/x/.vscode/settings.json \
+  --ro-bind-try /tmp/x/.vscode/mcp.json /tmp/x/.vscode/mcp.json \
+  --ro-bind-try /tmp/x/.idea /tmp/x/.idea \
+  --ro-bind-try /tmp/x/.envrc /tmp/x/.envrc \
+  --ro-bind-try /tmp/x/.husky /tmp/x/.husky \
+  --ro-bind-try /tmp/x/.bashrc /tmp/x/.bashrc \
+  --ro-bind-try /tmp/x/.bash_profile /tmp/x/.bash_profile \
+  --ro-bind-try /tmp/x/.bash_login /tmp/x/.bash_login \
+  --ro-bind-try /tmp/x/.bash_logout /tmp/x/.bash_logout \
+  --ro-bind-try /tmp/x/.profile /tmp/x/.profile \
+  --ro-bind-try /tmp/x/.zshrc /tmp/x/.zshrc \
+  --ro-bind-try /tmp/x/.zshenv /tmp/x/.zshenv \
+  --ro-bind-try /tmp/x/.zprofile /tmp/x/.zprofile \
+  --ro-bind-try /tmp/x/.zlogin /tmp/x/.zlogin \
+  --ro-bind-try /tmp/x/.gitconfig /tmp/x/.gitconfig \
+  --ro-bind-try /tmp/x/.npmrc /tmp/x/.npmrc \
+  --ro-bind-try /tmp/x/.ssh /tmp/x/.ssh \
+  -- server "$@"

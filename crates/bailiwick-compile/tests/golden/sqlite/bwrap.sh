@@ -1,0 +1,100 @@
+#!/bin/sh
+# Starts the command, or the one given as arguments, in its sandbox.
+here=$(cd -- "$(dirname -- "$0")" && pwd) || exit
+exec bwrap \
+  --ro-bind "$here/etc/passwd" /etc/passwd \
+  --ro-bind "$here/etc/group" /etc/group \
+  --ro-bind "$here/etc/hosts" /etc/hosts \
+  --ro-bind "$here/etc/nsswitch.conf" /etc/nsswitch.conf \
+  --ro-bind "$here/etc/resolv.conf" /etc/resolv.conf \
+  --ro-bind "$here/etc/machine-id" /etc/machine-id \
+  --unshare-user \
+  --unshare-pid \
+  --unshare-ipc \
+  --unshare-uts \
+  --unshare-net \
+  --unshare-cgroup-try \
+  --die-with-parent \
+  --new-session \
+  --cap-drop ALL \
+  --disable-userns \
+  --clearenv \
+  --setenv PATH /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  --setenv HOME /tmp \
+  --setenv LANG C.UTF-8 \
+  --ro-bind-try /usr/lib /usr/lib \
+  --ro-bind-try /usr/lib32 /usr/lib32 \
+  --ro-bind-try /usr/lib64 /usr/lib64 \
+  --ro-bind-try /usr/libx32 /usr/libx32 \
+  --ro-bind-try /usr/local/lib /usr/local/lib \
+  --ro-bind-try /lib /lib \
+  --ro-bind-try /lib32 /lib32 \
+  --ro-bind-try /lib64 /lib64 \
+  --ro-bind-try /libx32 /libx32 \
+  --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache \
+  --ro-bind-try /etc/ld.so.conf /etc/ld.so.conf \
+  --ro-bind-try /etc/ld.so.conf.d /etc/ld.so.conf.d \
+  --ro-bind-try /usr/bin /usr/bin \
+  --ro-bind-try /usr/sbin /usr/sbin \
+  --ro-bind-try /usr/libexec /usr/libexec \
+  --ro-bind-try /usr/local/bin /usr/local/bin \
+  --ro-bind-try /usr/local/sbin /usr/local/sbin \
+  --ro-bind-try /bin /bin \
+  --ro-bind-try /sbin /sbin \
+  --ro-bind-try /etc/alternatives /etc/alternatives \
+  --ro-bind-try /usr/share /usr/share \
+  --ro-bind-try /usr/local/share /usr/local/share \
+  --ro-bind-try /etc/locale.alias /etc/locale.alias \
+  --ro-bind-try /etc/localtime /etc/localtime \
+  --ro-bind-try /etc/timezone /etc/timezone \
+  --ro-bind-try /etc/ssl/certs /etc/ssl/certs \
+  --ro-bind-try /etc/ssl/openssl.cnf /etc/ssl/openssl.cnf \
+  --ro-bind-try /etc/ca-certificates /etc/ca-certificates \
+  --ro-bind-try /etc/pki/tls/certs /etc/pki/tls/certs \
+  --ro-bind-try /etc/pki/tls/openssl.cnf /etc/pki/tls/openssl.cnf \
+  --ro-bind-try /etc/pki/ca-trust/extracted /etc/pki/ca-trust/extracted \
+  --ro-bind-try /etc/protocols /etc/protocols \
+  --ro-bind-try /etc/services /etc/services \
+  --ro-bind-try /etc/mime.types /etc/mime.types \
+  --ro-bind-try /etc/inputrc /etc/inputrc \
+  --ro-bind-try /etc/terminfo /etc/terminfo \
+  --dev /dev \
+  --proc /proc \
+  --ro-bind-try /proc/sys /proc/sys \
+  --ro-bind-try /proc/fs /proc/fs \
+  --ro-bind-try /proc/sysrq-trigger /proc/sysrq-trigger \
+  --perms 1777 \
+  --tmpfs /tmp \
+  --bind-try /workspace/data /workspace/data \
+  --bind-try /workspace/data/.git /workspace/data/.git \
+  --ro-bind-try /workspace/data/.git/hooks /workspace/data/.git/hooks \
+  --ro-bind-try /workspace/data/.git/config /workspace/data/.git/config \
+  --ro-bind-try /workspace/data/.git/config.worktree /workspace/data/.git/config.worktree \
+  --ro-bind-try /workspace/data/.gitmodules /workspace/data/.gitmodules \
+  --ro-bind-try /workspace/data/.mcp.json /workspace/data/.mcp.json \
+  --ro-bind-try /workspace/data/.agents /workspace/data/.agents \
+  --ro-bind-try /workspace/data/.claude /workspace/data/.claude \
+  --ro-bind-try /workspace/data/.cursor /workspace/data/.cursor \
+  --ro-bind-try /workspace/data/.codex /workspace/data/.codex \
+  --ro-bind-try /workspace/data/.gemini /workspace/data/.gemini \
+  --bind-try /workspace/data/.vscode /workspace/data/.vscode \
+  --ro-bind-try /workspace/data/.vscode/tasks.json /workspace/data/.vscode/tasks.json \
+  --ro-bind-try /workspace/data/.vscode/settings.json /workspace/data/.vscode/settings.json \
+  --ro-bind-try /workspace/data/.vscode/mcp.json /workspace/data/.vscode/mcp.json \
+  --ro-bind-try /workspace/data/.idea /workspace/data/.idea \
+  --ro-bind-try /workspace/data/.envrc /workspace/data/.envrc \
+  --ro-bind-try /workspace/data/.husky /workspace/data/.husky \
+  --ro-bind-try /workspace/data/.bashrc /workspace/data/.bashrc \
+  --ro-bind-try /workspace/data/.bash_profile /workspace/data/.bash_profile \
+  --ro-bind-try /workspace/data/.bash_login /workspace/data/.bash_login \
+  --ro-bind-try /workspace/data/.bash_logout /workspace/data/.bash_logout \
+  --ro-bind-try /workspace/data/.profile /workspace/data/.profile \
+  --ro-bind-try /workspace/data/.zshrc /workspace/data/.zshrc \
+  --ro-bind-try /workspace/data/.zshenv /workspace/data/.zshenv \
+  --ro-bind-try /workspace/data/.zprofile /workspace/data/.zprofile \
+  --ro-bind-try /workspace/data/.zlogin /workspace/data/.zlogin \
+  --ro-bind-try /workspace/data/.gitconfig /workspace/data/.gitconfig \
+  --ro-bind-try /workspace/data/.npmrc /workspace/data/.npmrc \
+  --ro-bind-try /workspace/data/.ssh /workspace/data/.ssh \
+  --remount-ro / \
+  -- uvx mcp-server-sqlite --db-path data/app.db "$@"

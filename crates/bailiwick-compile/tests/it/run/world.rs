@@ -1,0 +1,124 @@
+//! A small world to be confined in: folders, a secret, sockets of the host, and the probe.
+
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use bailiwick_policy::capability::CapabilitySet;
+use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::path::AbsPath;
+use bailiwick_policy::plan::{BASE, Plan, run_later};
+
+/// A folder with things to be read, written and reached, gone when dropped.
+pub(super) struct World {
+    folder: tempfile::TempDir,
+    pub(super) tcp: TcpListener,
+    pub(super) abstract_name: String,
+    _sockets: (UnixListener, UnixListener, UnixListener),
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["ro/inner", "rw/.git/hooks", "secret", "bin", "sockets", "ro/own"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["ro/file", "ro/inner/file", "rw/file", "rw/.git/config", "rw/.git/hooks/pre-commit"] {
+            std::fs::write(at(name), "text").unwrap();
+        }
+        for name in ["rw/.mcp.json", "secret/file", "ro/own/journal"] {
+            std::fs::write(at(name), "text").unwrap();
+        }
+        std::fs::copy(probe(), at("bin/probe")).unwrap();
+        let abstract_name = format!("bailiwick-{}", at("").display());
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let sockets = (
+            UnixListener::bind_addr(&address).unwrap(),
+            UnixListener::bind(at("sockets/host")).unwrap(),
+            UnixListener::bind(at("ro/host")).unwrap(),
+        );
+        open_to_everyone(folder.path());
+        Self { tcp: TcpListener::bind("127.0.0.1:0").unwrap(), abstract_name, _sockets: sockets, folder }
+    }
+
+    pub(super) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.tcp.local_addr().unwrap().port()
+    }
+
+    /// A folder for the files of an artifact.
+    pub(super) fn bundle(&self) -> PathBuf {
+        let folder = tempfile::Builder::new().prefix("bundle").tempdir_in(self.folder.path()).unwrap();
+        folder.keep()
+    }
+
+    /// The plan of these lines, `@` being this world; its `ro/own` folder is the product's.
+    pub(super) fn plan(&self, lines: &[&str]) -> Plan {
+        self.plan_with(lines, &self.path("ro/own"))
+    }
+
+    /// The same with another folder as the product's.
+    pub(super) fn plan_with(&self, lines: &[&str], own: &str) -> Plan {
+        let root = self.path("");
+        let lines: Vec<String> = lines.iter().map(|line| line.replace("@/", &root)).collect();
+        let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
+        Plan::of("test", set.authority(), &self.facts(own)).unwrap()
+    }
+
+    fn facts(&self, own: &str) -> HostFacts {
+        let mut facts = HostFacts::unknown().with_protected(AbsPath::new(own).unwrap());
+        let base = BASE.iter().map(|entry| entry.path.to_owned());
+        let late = ["rw", "rw/.git"].into_iter().flat_map(|folder| {
+            let path = self.path(folder);
+            run_later([&path, &path]).map(|name| format!("{path}/{name}")).collect::<Vec<_>>()
+        });
+        let folders = ["rw/.git", "rw/.vscode"].map(|name| self.path(name));
+        for path in base.chain(late).chain(folders).chain([own.to_owned()]) {
+            let place = match std::fs::metadata(&path) {
+                Ok(about) if about.is_dir() => Place::Directory,
+                Ok(_) => Place::File,
+                Err(_) => Place::Missing,
+            };
+            let path = AbsPath::new(&path).unwrap();
+            facts = facts.with_place(path.clone(), path, place);
+        }
+        facts
+    }
+}
+
+/// The probe, compiled once, without libraries so that it runs in an empty image too.
+fn probe() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (path, building) = (folder.join("probe"), folder.join(format!("probe-{}", std::process::id())));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/probe.c");
+        let built =
+            Command::new("cc").args(["-O1", "-static", "-o"]).arg(&building).arg(source).status().unwrap();
+        assert!(built.success(), "the probe does not compile");
+        std::fs::rename(building, &path).unwrap();
+        path
+    })
+}
+
+/// Lets every user read and write below `folder`: only a sandbox is to keep them from it.
+pub(super) fn open_to_everyone(folder: &Path) {
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder, mode.clone()).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            open_to_everyone(&path);
+        } else {
+            std::fs::set_permissions(&path, mode.clone()).unwrap();
+        }
+    }
+}

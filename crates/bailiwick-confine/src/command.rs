@@ -1,0 +1,68 @@
+//! What to run: a program, its arguments, where, with which values and which descriptors.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use bailiwick_policy::capability::Endpoint;
+use bailiwick_policy::enforcement::Floor;
+
+/// A program and how it is started.
+#[derive(Debug)]
+pub struct Command {
+    /// Its name or path. A name is looked for in the system's program folders, whatever `PATH` says.
+    pub program: OsString,
+    /// Its arguments, without itself.
+    pub args: Vec<OsString>,
+    /// Where it starts; `/` if that is not visible inside.
+    pub cwd: Option<PathBuf>,
+    /// Values of variables. Only names that the plan injects or lets be read are passed on.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Its descriptors 0 to 2.
+    pub stdio: Stdio,
+}
+
+impl Command {
+    /// A program without arguments, on the caller's own descriptors.
+    #[must_use]
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: BTreeMap::new(),
+            stdio: Stdio::Inherit,
+        }
+    }
+}
+
+/// What a program has as descriptors 0 to 2. It has no others.
+#[derive(Debug)]
+pub enum Stdio {
+    /// The caller's own.
+    Inherit,
+    /// These.
+    Descriptors {
+        /// 0
+        stdin: OwnedFd,
+        /// 1
+        stdout: OwnedFd,
+        /// 2
+        stderr: OwnedFd,
+    },
+    /// A terminal of the sandbox's own, whose other end is [`Confined::terminal`](crate::Confined::terminal).
+    Terminal,
+}
+
+/// What the caller demands besides the plan.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What must be held at least; the plan's own floor if absent.
+    pub floor: Option<Floor>,
+    /// Paths that were granted for writing by name. A file that runs code later stays read-only inside a writable
+    /// folder unless it is among them: the plan alone has merged it into the folder around it.
+    pub named: Vec<PathBuf>,
+    /// Where this host has the sockets of local services.
+    pub services: Vec<(Endpoint, PathBuf)>,
+}

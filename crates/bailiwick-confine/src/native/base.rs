@@ -1,0 +1,298 @@
+//! What every sandbox has: libraries, the data that ordinary programs read, devices, `/proc` and a private `/tmp`.
+//!
+//! Libraries can be mapped as code only from the folders that the loader searches; folders among them that hold
+//! programs are covered, and everything else of the system is without code.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bailiwick_policy::plan::{BASE, BaseKind, STUBS};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use super::layout::{Host, Kind, Layout, Node, lies_in};
+use crate::weakened;
+
+/// Files up to this size are copied: that costs less than a mount.
+const COPIED: u64 = 16 << 10;
+
+/// What kind of thing every program may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// Only those granted are there.
+    Granted,
+    /// All are.
+    All,
+}
+
+/// Puts in what every sandbox has of the host.
+pub(crate) fn system(layout: &mut Layout, programs: Programs) {
+    for entry in BASE.iter() {
+        let path = Path::new(entry.path);
+        let Ok(found) = std::fs::symlink_metadata(path) else { continue };
+        if found.is_symlink() {
+            link(layout, path);
+            continue;
+        }
+        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        match entry.kind {
+            BaseKind::Programs if programs == Programs::Granted => {
+                layout.put(path, Node::Folder { mode: 0o755 });
+            }
+            BaseKind::Data if kind == Kind::File && found.len() <= COPIED => copy(layout, path),
+            BaseKind::Libraries | BaseKind::Data if is_small(&found) && copy_small(layout, path) => {}
+            BaseKind::Libraries | BaseKind::Data | BaseKind::Programs => {
+                let executable = programs == Programs::All && entry.kind != BaseKind::Data;
+                layout.mount(path, Host { executable, ..Host::system(path, kind) });
+            }
+        }
+    }
+    if programs == Programs::Granted {
+        libraries(layout);
+    }
+}
+
+/// A link of the host, and what it leads to if that would not be there otherwise.
+fn link(layout: &mut Layout, path: &Path) {
+    let (Ok(target), Ok(file)) = (std::fs::read_link(path), std::fs::canonicalize(path)) else { return };
+    let shown = BASE.iter().any(|entry| lies_in(&file, Path::new(entry.path)));
+    if shown {
+        layout.put(path, Node::Link(target));
+    } else if let Ok(found) = std::fs::metadata(&file) {
+        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        layout.mount(path, Host::system(&file, kind));
+    }
+}
+
+/// Whether a folder can only hold a few things, and no other folder.
+fn is_small(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.is_dir() && found.nlink() <= 2 && found.len() <= 4096
+}
+
+/// Makes a folder of a few links and short texts anew; false if it holds anything else.
+fn copy_small(layout: &mut Layout, folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let mut nodes = Vec::new();
+    for entry in entries {
+        let Ok(entry) = entry else { return false };
+        let Some(node) = small(&entry).filter(|_| nodes.len() < 4) else { return false };
+        nodes.push((entry.path(), node));
+    }
+    layout.put(folder, Node::Folder { mode: 0o755 });
+    for (path, node) in nodes {
+        layout.put(&path, node);
+    }
+    true
+}
+
+/// A link, or a text that is no library.
+fn small(entry: &std::fs::DirEntry) -> Option<Node> {
+    let found = entry.metadata().ok()?;
+    if found.is_symlink() {
+        return std::fs::read_link(entry.path()).ok().map(Node::Link);
+    }
+    let text = || std::fs::read(entry.path()).ok().filter(|bytes| std::str::from_utf8(bytes).is_ok());
+    let short = found.is_file() && found.len() <= COPIED / 4;
+    short.then(text).flatten().map(Node::Text)
+}
+
+fn copy(layout: &mut Layout, path: &Path) {
+    if let Ok(bytes) = std::fs::read(path) {
+        layout.put(path, Node::Text(bytes));
+    }
+}
+
+/// Opens the folders that the loader searches, and closes what is known to hold programs in them.
+fn libraries(layout: &mut Layout) {
+    let folders = searched(layout);
+    for folder in &folders {
+        if !layout.tree_around(folder).is_some_and(|(_, tree)| tree.executable) {
+            layout.mount(folder, Host { executable: true, ..Host::system(folder, Kind::Folder) });
+        }
+        for helper in helpers_in(folder) {
+            if !folders.contains(&helper) {
+                layout.mount(&helper, Host::system(&helper, Kind::Folder));
+            }
+        }
+    }
+}
+
+/// The folders of programs that a library folder has. Most are not there: each is looked for from the open folder.
+/// All of them, which no sandbox starts with, if it cannot be opened.
+fn helpers_in(folder: &Path) -> Vec<PathBuf> {
+    let opened = rustix::fs::open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let is_folder = |name: &&str| {
+        let Ok(opened) = &opened else { return true };
+        rustix::fs::statat(opened, *name, AtFlags::empty())
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    };
+    helpers(is_wide(folder)).filter(is_folder).map(|name| folder.join(name)).collect()
+}
+
+/// Folders among libraries that hold programs: those of every library folder, and those of a wide one besides.
+fn helpers(wide: bool) -> impl Iterator<Item = &'static str> {
+    let lines = include_str!("helpers.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.filter_map(move |line| match line.strip_prefix("wide ") {
+        Some(name) => wide.then_some(name),
+        None => Some(line),
+    })
+}
+
+fn is_wide(folder: &Path) -> bool {
+    WIDE.iter().any(|wide| folder == Path::new(wide))
+}
+
+/// Folders that hold more than libraries: opened only if the C library itself lies there.
+const WIDE: [&str; 4] = ["/usr/lib", "/lib", "/usr/local/lib", "/usr/lib64"];
+
+/// The C library, under the names that it has.
+const C_LIBRARIES: [&str; 3] = ["libc.so.6", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1"];
+
+/// The folders that the loader searches, the system's links resolved.
+fn searched(layout: &Layout) -> BTreeSet<PathBuf> {
+    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+    let usual = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].into_iter().map(PathBuf::from);
+    let multiarch = ["gnu", "musl"].map(|c| format!("/usr/lib/{}-linux-{c}", std::env::consts::ARCH));
+    let configured = configured(layout, Path::new("/etc/ld.so.conf"), 4);
+    let named = usual.chain(multiarch.map(PathBuf::from)).chain(configured);
+    folders.extend(named.map(|folder| layout.follow(&folder)));
+    let libraries = || BASE.iter().filter(|entry| entry.kind == BaseKind::Libraries);
+    folders.retain(|folder| {
+        let of_system = libraries().any(|entry| lies_in(folder, Path::new(entry.path)));
+        let opened = || !is_wide(folder) || C_LIBRARIES.iter().any(|name| is_itself_in(folder, name));
+        of_system && opened() && folder.is_dir()
+    });
+    folders
+}
+
+/// Whether a file itself is in a folder, and not a link to one elsewhere: a second C library leaves such a link.
+fn is_itself_in(folder: &Path, name: &str) -> bool {
+    existing(&folder.join(name)).is_some_and(|file| file.parent() == Some(folder))
+}
+
+/// Where a path leads, all links followed. Most that are asked for are not there, which is one look.
+fn existing(path: &Path) -> Option<PathBuf> {
+    std::fs::symlink_metadata(path).ok()?;
+    std::fs::canonicalize(path).ok()
+}
+
+/// The folders that a loader configuration names; includes are followed, their `*` in the last part only.
+fn configured(layout: &Layout, file: &Path, depth: usize) -> Vec<PathBuf> {
+    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    let text = match layout.at(file) {
+        Some(Node::Text(copied)) => String::from_utf8_lossy(copied).into_owned(),
+        _ => std::fs::read_to_string(file).unwrap_or_default(),
+    };
+    let mut folders = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(pattern) = line.strip_prefix("include ") {
+            for included in matching(Path::new(pattern.trim())) {
+                folders.extend(configured(layout, &included, depth));
+            }
+        } else if line.starts_with('/') {
+            folders.push(PathBuf::from(line));
+        }
+    }
+    folders
+}
+
+fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name().and_then(|name| name.to_str()))
+    else {
+        return Vec::new();
+    };
+    let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.flatten().filter(|entry| {
+        entry.file_name().to_str().is_some_and(|name| name.starts_with(start) && name.ends_with(end))
+    });
+    names.map(|entry| entry.path()).collect()
+}
+
+/// The programs that load other programs; they must be startable for anything to be.
+pub(crate) fn loaders() -> impl Iterator<Item = PathBuf> {
+    const LOADERS: [&str; 5] = [
+        "/lib64/ld-linux-x86-64.so.2",
+        "/lib/ld-linux-aarch64.so.1",
+        "/lib/ld-musl-x86_64.so.1",
+        "/lib/ld-musl-aarch64.so.1",
+        "/lib64/ld-linux-riscv64-lp64d.so.1",
+    ];
+    LOADERS.iter().filter_map(|path| existing(Path::new(path)))
+}
+
+/// Files of `/proc` that say too much of the host.
+const HIDDEN: [&str; 6] = ["keys", "timer_list", "kallsyms", "sysrq-trigger", "kcore", "sched_debug"];
+
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+const DEVICE_LINKS: [(&str, &str); 6] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/dev/ptmx", "pts/ptmx"),
+    ("/var/tmp", "/tmp"),
+];
+
+/// What the sandbox's own places depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own {
+    /// Whether the program has a terminal.
+    pub(crate) terminal: bool,
+    /// Whether what it writes may be started.
+    pub(crate) executable: bool,
+    /// Whether `/tmp` may be its own to do anything in: not if a narrower grant lies below it.
+    pub(crate) whole_tmp: bool,
+}
+
+/// Puts in what every sandbox has of its own. Returns the folder that it may do anything in.
+pub(crate) fn own(layout: &mut Layout, of: Own) -> PathBuf {
+    for name in DEVICES {
+        device(layout, name);
+    }
+    if of.terminal {
+        device(layout, "tty");
+    }
+    for (path, target) in DEVICE_LINKS {
+        layout.put(Path::new(path), Node::Link(PathBuf::from(target)));
+    }
+    layout.put(Path::new("/dev/pts"), Node::Terminals);
+    layout.replace(Path::new("/proc"), Node::Processes);
+    for name in HIDDEN {
+        let path = Path::new("/proc").join(name);
+        if is_readable(&path) && !weakened::HIDDEN {
+            layout.put(&path, Node::Hidden { folder: false });
+        }
+    }
+    for (path, text) in STUBS {
+        let hosts = weakened::STUBS.then(|| std::fs::read(path).ok()).flatten();
+        layout.replace(Path::new(path), Node::Text(hosts.unwrap_or_else(|| text.as_bytes().to_vec())));
+    }
+    private(layout, of)
+}
+
+/// Whether this user can open it: what only root can needs no cover from others.
+fn is_readable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.permissions().mode() & 0o007 != 0 || rustix::process::geteuid().is_root())
+}
+
+fn device(layout: &mut Layout, name: &str) {
+    let path = Path::new("/dev").join(name);
+    layout.replace(&path, Node::Host(Host { writable: true, ..Host::system(&path, Kind::Device) }));
+}
+
+/// The private folder, with the home and the shared memory in it: `/tmp`, unless that has a use of its own.
+fn private(layout: &mut Layout, of: Own) -> PathBuf {
+    let node = Node::Private { mode: 0o1777, executable: of.executable };
+    let (tmp, elsewhere) = (Path::new("/tmp"), Path::new("/run/private"));
+    let own = if of.whole_tmp && layout.at(tmp).is_none() { tmp } else { elsewhere };
+    layout.put(own, node);
+    layout.put(tmp, Node::Folder { mode: 0o755 });
+    layout.put(&own.join("home"), Node::Folder { mode: 0o700 });
+    layout.put(&own.join(".shm"), Node::Folder { mode: 0o1777 });
+    layout.put(Path::new("/dev/shm"), Node::Link(own.join(".shm")));
+    own.to_owned()
+}

@@ -1,0 +1,321 @@
+//! The child's steps, from the clone to pid 1. No step allocates, locks or goes on after a failure.
+//!
+//! Order matters: sources are opened while the old root is there, Landlock comes after the last mount because it
+//! forbids mounting, and the filter comes last because it forbids most of what the steps before it do.
+
+use std::convert::Infallible;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::process::DumpableBehavior;
+
+use super::image::{Descriptors, Entry, Identity, Image, Maps, Mount};
+use super::init;
+use crate::control::{MOST_DESCRIPTORS, Word, hear, say};
+use crate::fault::Step;
+use crate::limits;
+use crate::sys::mount::{Attributes, restrict, restrict_alone};
+use crate::sys::{clone, descriptors, netns, privileges, seccomp};
+use crate::weakened;
+
+/// A step that failed, and at which entry.
+struct Failure {
+    step: Step,
+    errno: Errno,
+    entry: i32,
+}
+
+type Done<T = ()> = Result<T, Failure>;
+
+fn at(step: Step) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { step, errno, entry: -1 }
+}
+
+/// Becomes the sandbox: takes every step, starts the program, stays as pid 1.
+pub(crate) fn run(image: &Image) -> ! {
+    descriptors::close(image.supervisors..image.supervisors + 1);
+    let Err(Failure { step, errno, entry }) = become_sandbox(image);
+    let word = Word::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
+    let _ = say(image.control.as_fd(), word, &[]); // without a supervisor there is nobody to tell
+    clone::exit(125)
+}
+
+fn become_sandbox(image: &Image) -> Done<Infallible> {
+    identity(&image.maps).map_err(at(Step::Identity))?;
+    let root = new_root(&image.scratch).map_err(at(Step::Root))?;
+    fill(root.as_fd(), image)?;
+    let terminal = terminal(root.as_fd(), image).map_err(at(Step::Terminal))?;
+    inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
+    leave_old_root(root.as_fd()).map_err(at(Step::Pivot))?;
+    open_network(image).map_err(at(Step::Network))?;
+    limit(image).map_err(at(Step::Limits))?;
+    drop_privileges().map_err(at(Step::Privileges))?;
+    let rules = image.rules.as_ref().filter(|_| !weakened::LANDLOCK);
+    rules.map_or(Ok(()), |rules| rules.restrict_self()).map_err(at(Step::Landlock))?;
+    filter(image).map_err(at(Step::Seccomp))?;
+    await_go(image).map_err(at(Step::Handshake))?;
+    init::run(image, terminal.as_ref()).map_err(|(step, errno)| Failure { step, errno, entry: -1 })
+}
+
+/// The one user and group that exist inside.
+fn identity(maps: &Maps) -> Result<(), Errno> {
+    // A supervisor that cannot be dumped has a /proc of its own that belongs to root.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    write_once(c"/proc/self/setgroups", b"deny")?;
+    write_once(c"/proc/self/uid_map", &maps.user)?;
+    write_once(c"/proc/self/gid_map", &maps.group)?;
+    if weakened::DUMPABLE {
+        return Ok(());
+    }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+}
+
+fn write_once(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let written = rustix::io::write(&file, bytes)?;
+    if written == bytes.len() { Ok(()) } else { Err(Errno::IO) }
+}
+
+/// An empty root in memory, mounted over the old one, which absolute paths still reach.
+fn new_root(scratch: &CStr) -> Result<OwnedFd, Errno> {
+    let context = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_set_string(&context, c"mode", c"0755")?;
+    rustix::mount::fsconfig_set_string(&context, c"size", scratch)?;
+    rustix::mount::fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    attach(root.as_fd(), CWD, c"/")?;
+    Ok(root)
+}
+
+fn attach(mount: BorrowedFd<'_>, folder: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    rustix::mount::move_mount(mount, c"", folder, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
+    let callers = rustix::process::umask(Mode::empty());
+    for (index, entry) in image.entries.iter().enumerate() {
+        let step = match entry {
+            Entry::Mount(_) => Step::Mount,
+            Entry::Terminals { .. } => Step::Devices,
+            Entry::Processes { .. } => Step::Proc,
+            Entry::Folder { .. }
+            | Entry::Link { .. }
+            | Entry::Text { .. }
+            | Entry::Writable { .. }
+            | Entry::Cover { .. }
+            | Entry::Forget { .. } => Step::Layout,
+        };
+        let failed = |errno| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
+        place(root, entry, image.proc_writable).map_err(failed)?;
+    }
+    rustix::process::umask(callers);
+    Ok(())
+}
+
+fn place(root: BorrowedFd<'_>, entry: &Entry, proc_writable: bool) -> Result<(), Errno> {
+    match entry {
+        Entry::Folder { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
+        Entry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
+        Entry::Text { path, text } => write_text(root, path, text),
+        Entry::Mount(mount) => mount_from_host(root, mount),
+        Entry::Writable { path, attributes } => mount_again(root, path, path, *attributes),
+        Entry::Cover { source, path, attributes } => cover(root, source, path, *attributes),
+        Entry::Forget { path } => rustix::fs::unlinkat(root, path, rustix::fs::AtFlags::empty()),
+        Entry::Terminals { path } => mount_terminals(root, path),
+        Entry::Processes { path } => mount_processes(root, path, proc_writable),
+    }
+}
+
+fn write_text(root: BorrowedFd<'_>, path: &CStr, text: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, path, flags, Mode::from_raw_mode(0o644))?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&file, rest)?;
+        rest = rest.get(written..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Mounts what was looked at before: opened without following links, and compared.
+fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
+    let Some(identity) = mount.identity else {
+        let tree = detach(CWD, &mount.source)?;
+        restrict(tree.as_fd(), mount.attributes)?;
+        return attach(tree.as_fd(), root, &mount.path);
+    };
+    let (flags, resolve) = (
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    );
+    let source = rustix::fs::openat2(CWD, &mount.source, flags, Mode::empty(), resolve)?;
+    if Identity::of(&rustix::fs::fstat(&source)?) != identity {
+        return Err(Errno::STALE);
+    }
+    let tree = detach(source.as_fd(), c"")?;
+    restrict(tree.as_fd(), mount.attributes)?;
+    attach_inside(tree.as_fd(), root, &mount.path)
+}
+
+fn detach(folder: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    rustix::mount::open_tree(folder, path, flags)
+}
+
+/// Attaches at a path whose links, which others may have made, are followed as the sandbox will: inside the root.
+fn attach_inside(mount: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let target = rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?;
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(mount, c"", &target, c"", both)
+}
+
+/// Mounts a folder or file of the new root in a second place, or over itself.
+fn mount_again(
+    root: BorrowedFd<'_>,
+    source: &CStr,
+    path: &CStr,
+    attributes: Attributes,
+) -> Result<(), Errno> {
+    let tree = detach(root, source)?;
+    restrict(tree.as_fd(), attributes)?;
+    attach(tree.as_fd(), root, path)
+}
+
+/// The same over a path inside a mounted tree; nothing to cover is fine.
+fn cover(root: BorrowedFd<'_>, source: &CStr, path: &CStr, attributes: Attributes) -> Result<(), Errno> {
+    let tree = detach(root, source)?;
+    restrict(tree.as_fd(), attributes)?;
+    match attach_inside(tree.as_fd(), root, path) {
+        Err(Errno::NOENT) => Ok(()),
+        done => done,
+    }
+}
+
+fn mount_terminals(root: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    let context = rustix::mount::fsopen(c"devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_set_flag(&context, c"newinstance")?;
+    rustix::mount::fsconfig_set_string(&context, c"ptmxmode", c"0666")?;
+    rustix::mount::fsconfig_set_string(&context, c"mode", c"0620")?;
+    rustix::mount::fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    attach(mount.as_fd(), root, path)
+}
+
+/// A new proc, while the host's is still there: the kernel wants to see one before it gives another.
+fn mount_processes(root: BorrowedFd<'_>, path: &CStr, writable: bool) -> Result<(), Errno> {
+    let context = rustix::mount::fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    // Pid 1 is hidden where the kernel can; it cannot be looked into anyway.
+    let _ = rustix::mount::fsconfig_set_string(&context, c"hidepid", c"ptraceable");
+    rustix::mount::fsconfig_create(&context)?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    if !writable && !weakened::PROC {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    let mount = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    attach(mount.as_fd(), root, path)
+}
+
+/// The sandbox's end of a terminal in its own devpts; the other end goes to the supervisor.
+fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errno> {
+    let Descriptors::Terminal = image.stdio else { return Ok(None) };
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let master = rustix::fs::openat(root, c"dev/pts/ptmx", flags, Mode::empty())?;
+    rustix::pty::unlockpt(&master)?;
+    let peer =
+        rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC;
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, peer)?;
+    say(image.control.as_fd(), Word::Terminal, &[master.as_fd()])?;
+    Ok(Some(slave))
+}
+
+/// Rules for inodes that exist only in this root.
+fn inner_rules(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
+    let Some(rules) = &image.rules else { return Ok(()) };
+    for (path, access) in &image.inner_rules {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let inode = rustix::fs::openat(root, path, flags, Mode::empty())?;
+        rules.add_raw(inode.as_fd(), *access)?;
+    }
+    Ok(())
+}
+
+/// Makes the new root the only one, and read-only.
+fn leave_old_root(root: BorrowedFd<'_>) -> Result<(), Errno> {
+    rustix::process::fchdir(root)?;
+    rustix::process::pivot_root(c".", c".")?;
+    rustix::mount::unmount(c".", UnmountFlags::DETACH)?;
+    rustix::process::chdir(c"/")?;
+    if weakened::ROOT {
+        return Ok(());
+    }
+    restrict_alone(root, Attributes::READ_ONLY)
+}
+
+/// Opens the network's sockets and passes them out.
+fn open_network(image: &Image) -> Result<(), Errno> {
+    let Some(request) = &image.network else {
+        // Many programs talk to themselves on 127.0.0.1; one that cannot is no leak.
+        let _ = netns::loopback_up();
+        return Ok(());
+    };
+    let mut sockets = netns::Sockets::new();
+    netns::open(request, &mut sockets).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
+    let groups = [&sockets.dns_udp[..], &sockets.dns_tcp[..], &sockets.relays[..]];
+    let mut all = [image.control.as_fd(); MOST_DESCRIPTORS];
+    let (mut rest, mut total, mut counts) = (&mut all[..], 0, [0; 3]);
+    for (group, count) in groups.into_iter().zip(&mut counts) {
+        for socket in group.iter().flatten() {
+            let (first, others) = rest.split_first_mut().ok_or(Errno::MFILE)?;
+            *first = socket.as_fd();
+            (rest, total, *count) = (others, total + 1, *count + 1);
+        }
+    }
+    let [udp, tcp, _] = counts;
+    let word = Word::Sockets { udp, tcp, redirected: sockets.way == netns::Way::Redirected };
+    say(image.control.as_fd(), word, all.get(..total).unwrap_or_default())
+}
+
+fn limit(image: &Image) -> Result<(), Errno> {
+    image.limits.iter().try_for_each(|(resource, value)| limits::set_resource(*resource, *value))
+}
+
+fn drop_privileges() -> Result<(), Errno> {
+    privileges::leave_keyring()?;
+    privileges::drop_all()
+}
+
+/// Takes on the filter; if it asks the supervisor, the listener is passed out.
+fn filter(image: &Image) -> Result<(), Errno> {
+    if weakened::SECCOMP && !image.asks {
+        return Ok(());
+    }
+    let Some(listener) = seccomp::install(image.filter, image.asks)? else { return Ok(()) };
+    let listener = descriptors::adopt(listener);
+    say(image.control.as_fd(), Word::Listener, &[listener.as_fd()])
+}
+
+/// Waits for the supervisor, where it has something to take over first.
+fn await_go(image: &Image) -> Result<(), Errno> {
+    if !image.waits {
+        return Ok(());
+    }
+    let control = image.control.as_fd();
+    say(control, Word::Ready, &[])?;
+    match rustix::io::retry_on_intr(|| hear(control))? {
+        Some(Word::Go) => Ok(()),
+        _ => Err(Errno::PIPE),
+    }
+}

@@ -1,0 +1,82 @@
+//! The data file of what programs cannot do without.
+
+use std::path::{Path, PathBuf};
+
+/// What comes with a program.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Closure {
+    /// Folders whose files may be started and mapped as code.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Other programs.
+    pub(crate) programs: Vec<&'static str>,
+}
+
+/// Folders that hold the programs of everybody.
+const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
+
+/// What comes with the program that was asked for at `path` and lies in `file`.
+pub(crate) fn of(path: &Path, file: &Path) -> Closure {
+    let mut closure = Closure::default();
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return closure };
+    let asked = path.file_name().and_then(|name| name.to_str()).unwrap_or(name);
+    let prefix = file.parent().and_then(Path::parent).and_then(Path::to_str).unwrap_or_default();
+    for line in include_str!("closures.txt").lines().filter(|line| !line.starts_with('#')) {
+        let Some((names, items)) = line.split_once(" = ") else { continue };
+        if names.split(' ').any(|pattern| matches(pattern, name) || matches(pattern, asked)) {
+            add(&mut closure, items, prefix, name);
+        }
+    }
+    closure
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |start| name.starts_with(start))
+}
+
+fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
+    for item in items.split(' ') {
+        if !item.starts_with(['/', '{']) {
+            closure.programs.push(item);
+            continue;
+        }
+        if item.starts_with("{own}") && SHARED.contains(&prefix) {
+            continue;
+        }
+        let path = item.replace("{own}", prefix).replace("{prefix}", prefix).replace("{name}", name);
+        closure.folders.push(PathBuf::from(path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(path: &str) -> Vec<String> {
+        let closure = of(Path::new(path), Path::new(path));
+        closure.folders.iter().map(|folder| folder.display().to_string()).collect()
+    }
+
+    #[test]
+    fn a_program_brings_its_own_folders_and_never_everybodys() {
+        assert_eq!(folders("/usr/local/bin/git"), ["/usr/local/lib/git-core", "/usr/local/libexec/git-core"]);
+        assert!(folders("/usr/bin/python3.11").contains(&"/usr/lib/python3.11".to_owned()));
+        assert_eq!(folders("/opt/node/bin/node"), ["/opt/node/lib"]);
+        for path in ["/usr/bin/node", "/usr/bin/true", "/bin/sh", "/usr/bin/perl"] {
+            assert_eq!(folders(path), Vec::<String>::new(), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_line_opens_a_folder_of_everybody() {
+        let lines =
+            include_str!("closures.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        for line in lines {
+            let (_, items) = line.split_once(" = ").unwrap_or_else(|| panic!("`{line}`"));
+            for item in items.split(' ').filter(|item| item.starts_with(['/', '{'])) {
+                let path = item.replace("{prefix}", "/usr").replace("{name}", "x");
+                assert!(path.starts_with("{own}/") || !SHARED.contains(&&*path), "{item}");
+                assert!(!["/usr/lib", "/usr/bin", "/usr/lib64", "/usr/libexec"].contains(&&*path), "{item}");
+            }
+        }
+    }
+}

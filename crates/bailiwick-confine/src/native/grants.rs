@@ -1,0 +1,232 @@
+//! The plan's file grants: each tree, file or match of a glob at its place, and the rules that narrow it.
+//!
+//! A source is opened once without following links; what was looked at is what is mounted, or nothing is.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use bailiwick_policy::capability::FsActions;
+use bailiwick_policy::path::{AbsPath, PathPattern};
+use bailiwick_policy::plan::{FileGrant, MASKED, Plan};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::image::Identity;
+use super::layout::{Host, Kind, Layout};
+use crate::landlock::{self, Access, Rule};
+use crate::refusal::Refusal;
+use crate::weakened;
+
+/// The most paths that one glob may match.
+pub(crate) const MOST_MATCHES: usize = 4096;
+
+/// What the grants came to besides mounts.
+#[derive(Default)]
+pub(crate) struct Granted {
+    /// Rules for what may be done where.
+    pub(crate) rules: Vec<Rule>,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
+    /// Whether something may be written that may not be read.
+    pub(crate) write_only: bool,
+    /// Where a mount alone allows more than a grant does.
+    pub(crate) narrowed: Vec<PathBuf>,
+}
+
+/// Puts every grant of a plan into the layout.
+pub(crate) fn put(layout: &mut Layout, plan: &Plan) -> Result<Granted, Refusal> {
+    let write_only = plan.files().iter().any(|grant| !grant.actions.contains(FsActions::READ));
+    let mut granted = Granted { write_only, ..Granted::default() };
+    for grant in plan.files() {
+        for one in paths(grant, &mut granted)? {
+            granted.put(layout, grant, &one, plan.from_writable() && grant.writable())?;
+        }
+    }
+    Ok(granted)
+}
+
+/// A path of a grant: where it appears and where it lies.
+struct Place {
+    path: PathBuf,
+    source: PathBuf,
+}
+
+impl Granted {
+    fn put(
+        &mut self,
+        layout: &mut Layout,
+        grant: &FileGrant,
+        place: &Place,
+        executable: bool,
+    ) -> Result<(), Refusal> {
+        let masked = !(weakened::MASKED && place.path.starts_with("/sys"));
+        if masked
+            && MASKED.iter().any(|masked| place.path.starts_with(masked) || place.source.starts_with(masked))
+        {
+            self.notes.push(format!("`{}` is not shown: the sandbox has its own", place.path.display()));
+            return Ok(());
+        }
+        let Some(opened) = self.open(grant, place)? else { return Ok(()) };
+        let stat = rustix::fs::fstat(&opened).map_err(|errno| unreachable(place, errno))?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Kind::Folder,
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                self.notes.push(format!("`{}` is a device and is not shown", place.path.display()));
+                return Ok(());
+            }
+            FileType::RegularFile
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::Unknown => Kind::File,
+        };
+        let host = Host {
+            source: place.source.clone(),
+            kind,
+            writable: grant.writable(),
+            executable,
+            identity: Some(Identity::of(&stat)),
+        };
+        layout.mount(&place.path, host);
+        self.rule(opened, grant.actions, kind, executable);
+        if !is_mountable(grant.actions) {
+            self.narrowed.push(place.path.clone());
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: Kind, executable: bool) {
+        let access = access(actions, kind) | if executable { landlock::EXECUTE } else { 0 };
+        self.rules.push(Rule { fd, access });
+    }
+
+    /// Opens the source without following links; `None` if there is nothing to read there.
+    fn open(&mut self, grant: &FileGrant, place: &Place) -> Result<Option<OwnedFd>, Refusal> {
+        match open(&place.source) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(Errno::NOENT) if grant.writable() => {
+                Err(Refusal::MissingPath { path: place.path.display().to_string() })
+            }
+            Err(Errno::NOENT) => {
+                self.notes.push(format!("`{}` does not exist and is left out", place.path.display()));
+                Ok(None)
+            }
+            Err(errno) => Err(unreachable(place, errno)),
+        }
+    }
+}
+
+fn unreachable(place: &Place, errno: Errno) -> Refusal {
+    let reason = std::io::Error::from(errno).to_string();
+    Refusal::Unreachable { path: place.source.display().to_string(), reason }
+}
+
+/// Opens a path for looking only, following no link.
+pub(crate) fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve)
+}
+
+/// Whether a mount, read-only or writable, gives just these.
+fn is_mountable(actions: FsActions) -> bool {
+    actions == FsActions::READ || actions.contains(FsActions::READ.union(FsActions::WRITE))
+}
+
+/// The rights that actions come to.
+fn access(actions: FsActions, kind: Kind) -> Access {
+    let rights = [
+        (FsActions::READ, landlock::READ),
+        (FsActions::CREATE, landlock::CREATE),
+        (FsActions::DELETE, landlock::DELETE),
+        (FsActions::WRITE, landlock::WRITE),
+    ];
+    let granted = rights.iter().filter(|(action, _)| actions.contains(*action));
+    let access = granted.fold(0, |all, (_, access)| all | access);
+    if kind == Kind::Folder { access } else { access & landlock::FILE_RIGHTS }
+}
+
+/// Where a grant's paths are: its tree, or what its glob matches now.
+fn paths(grant: &FileGrant, granted: &mut Granted) -> Result<Vec<Place>, Refusal> {
+    let (path, source) = (to_path(&grant.path()), to_path(&grant.source));
+    let tree = Place { path, source };
+    if !grant.is_tree() {
+        return expand(grant, &tree, granted);
+    }
+    if tree.path == Path::new("/") {
+        return Ok(top(granted));
+    }
+    Ok(vec![tree])
+}
+
+pub(crate) fn to_path(path: &AbsPath) -> PathBuf {
+    PathBuf::from(path.to_string())
+}
+
+/// Everything: each entry of the host's root, so that the sandbox's own places stay its own.
+fn top(granted: &mut Granted) -> Vec<Place> {
+    granted.notes.push("`/` is granted entry by entry; the root itself stays the sandbox's own".to_owned());
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    real.map(|entry| Place { path: entry.path(), source: entry.path() }).collect()
+}
+
+/// What a glob matches now. Nothing wider than the pattern is ever shown.
+fn expand(grant: &FileGrant, base: &Place, granted: &mut Granted) -> Result<Vec<Place>, Refusal> {
+    let pattern = &grant.pattern.value;
+    granted.notes.push(format!("`{pattern}` is what it matched at the start; later files are not visible"));
+    let mut walk = Walk { pattern, matches: Vec::new() };
+    let (mut folders, mut looked) = (vec![base.path.clone()], 0_usize);
+    while let Some(folder) = folders.pop() {
+        looked += 1;
+        let real = base.source.join(folder.strip_prefix(&base.path).unwrap_or(&folder));
+        folders.extend(walk.enter(&folder, &real));
+        if walk.matches.len() > MOST_MATCHES || looked > MOST_MATCHES * 4 {
+            return Err(Refusal::TooManyMatches {
+                pattern: pattern.to_string(),
+                most: MOST_MATCHES,
+                actions: grant.actions.to_string(),
+                folder: base.path.display().to_string(),
+            });
+        }
+    }
+    Ok(walk.matches)
+}
+
+struct Walk<'a> {
+    pattern: &'a PathPattern,
+    matches: Vec<Place>,
+}
+
+impl Walk<'_> {
+    /// Takes what matches in one folder; returns the folders to look into further.
+    fn enter(&mut self, folder: &Path, real: &Path) -> Vec<PathBuf> {
+        let mut deeper = Vec::new();
+        for entry in std::fs::read_dir(real).into_iter().flatten().flatten() {
+            let path = folder.join(entry.file_name());
+            let Some(clean) = path.to_str().and_then(|path| AbsPath::new(path).ok()) else { continue };
+            let Ok(kind) = entry.file_type() else { continue };
+            if (self.pattern.covers(&clean) || weakened::GLOBS) && !kind.is_symlink() {
+                self.take(path.clone(), entry.path(), kind.is_dir());
+            }
+            if kind.is_dir() && self.reaches(&clean) {
+                deeper.push(path);
+            }
+        }
+        deeper
+    }
+
+    /// A file that matches is taken; a folder only if everything below it matches too.
+    fn take(&mut self, path: PathBuf, source: PathBuf, folder: bool) {
+        if !folder || self.pattern.ends_deep() {
+            self.matches.push(Place { path, source });
+        }
+    }
+
+    /// Whether anything below a folder can match: the pattern is deep, or longer than the path.
+    fn reaches(&self, folder: &AbsPath) -> bool {
+        let parts = self.pattern.parts();
+        let deep = parts.iter().any(|part| matches!(part, bailiwick_policy::path::Part::Deep));
+        deep || folder.components().count() < parts.len()
+    }
+}

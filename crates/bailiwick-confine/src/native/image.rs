@@ -1,0 +1,136 @@
+//! Everything the child needs, made before the clone: after it nothing may be allocated.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use rustix::process::Resource;
+
+use crate::landlock::{Access, Ruleset};
+use crate::sys::clone::{Program, Stack};
+use crate::sys::mount::Attributes;
+use crate::sys::netns;
+
+/// What the child is told.
+pub(crate) struct Image {
+    /// The lines of the user and group maps.
+    pub(crate) maps: Maps,
+    /// What the new root holds, outer before inner.
+    pub(crate) entries: Vec<Entry>,
+    /// How large everything written to the root's own memory may become, in bytes.
+    pub(crate) scratch: CString,
+    /// Whether processes may change things in their `/proc`.
+    pub(crate) proc_writable: bool,
+    /// What the network's sockets listen on, if there is a network.
+    pub(crate) network: Option<netns::Request>,
+    /// Limits of each process.
+    pub(crate) limits: Vec<(Resource, u64)>,
+    /// Rules of files, where the kernel has them.
+    pub(crate) rules: Option<Ruleset>,
+    /// Rules for what exists only inside.
+    pub(crate) inner_rules: Vec<(CString, Access)>,
+    /// The filter of system calls.
+    pub(crate) filter: &'static [libc::sock_filter],
+    /// Whether the filter asks the supervisor.
+    pub(crate) asks: bool,
+    /// Whether the supervisor has something to do before the program starts.
+    pub(crate) waits: bool,
+    /// The program.
+    pub(crate) program: Program,
+    /// Where it starts.
+    pub(crate) folder: CString,
+    /// Its descriptors 0 to 2.
+    pub(crate) stdio: Descriptors,
+    /// What the program's starter runs on.
+    pub(crate) stack: Stack,
+    /// The sandbox's end of the line to the supervisor.
+    pub(crate) control: OwnedFd,
+    /// The number of the supervisor's end, which the child must not keep open: it hears of its death by that.
+    pub(crate) supervisors: u32,
+}
+
+/// The one user and the one group that exist inside.
+pub(crate) struct Maps {
+    pub(crate) user: Vec<u8>,
+    pub(crate) group: Vec<u8>,
+}
+
+/// What the program has as descriptors 0 to 2.
+pub(crate) enum Descriptors {
+    /// These.
+    Given([OwnedFd; 3]),
+    /// A terminal in the sandbox's own devpts.
+    Terminal,
+}
+
+/// One thing in the new root; paths are relative to it.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// A folder in memory.
+    Folder { path: CString, mode: u32 },
+    /// A link.
+    Link { path: CString, target: CString },
+    /// A file in memory.
+    Text { path: CString, text: Vec<u8> },
+    /// A tree or file of the host.
+    Mount(Mount),
+    /// A folder in memory that stays writable.
+    Writable { path: CString, attributes: Attributes },
+    /// Something in memory, put over a path of a mounted tree.
+    Cover { source: CString, path: CString, attributes: Attributes },
+    /// Removes a file in memory that was only the source of a cover.
+    Forget { path: CString },
+    /// The file system of terminals.
+    Terminals { path: CString },
+    /// The file system of processes.
+    Processes { path: CString },
+}
+
+/// A tree or file of the host.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    /// Where it lies on the host, links resolved.
+    pub(crate) source: CString,
+    /// Where it appears.
+    pub(crate) path: CString,
+    /// What it forbids.
+    pub(crate) attributes: Attributes,
+    /// Which inode was looked at, for sources that others than the system's owner can change.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// Which inode a path led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl Identity {
+    #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
+    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+        #[allow(clippy::useless_conversion, reason = "the field types differ between architectures")]
+        Self { device: stat.st_dev.into(), inode: stat.st_ino.into() }
+    }
+
+    pub(crate) fn of_metadata(found: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+impl Entry {
+    /// Where it is, to name it in a fault.
+    pub(crate) fn path(&self) -> &CString {
+        match self {
+            Self::Folder { path, .. }
+            | Self::Link { path, .. }
+            | Self::Text { path, .. }
+            | Self::Mount(Mount { path, .. })
+            | Self::Writable { path, .. }
+            | Self::Cover { path, .. }
+            | Self::Forget { path }
+            | Self::Terminals { path }
+            | Self::Processes { path } => path,
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! What the new root holds, as a map from path to what is there; then the same as entries, outer before inner.
+//!
+//! Everything is put in by its own rule: what is not put in does not exist inside. Where two rules meet at one
+//! path, or one path lies below another, the map's order settles it: a path comes after all that it lies below.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::image::{Entry, Identity, Mount};
+use crate::refusal::Refusal;
+use crate::sys::mount::Attributes;
+use crate::weakened;
+
+/// What is at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// A folder in memory.
+    Folder { mode: u32 },
+    /// A link.
+    Link(PathBuf),
+    /// A file in memory.
+    Text(Vec<u8>),
+    /// A tree or file of the host.
+    Host(Host),
+    /// A writable folder in memory.
+    Private { mode: u32, executable: bool },
+    /// Something that is there but must not be seen.
+    Hidden { folder: bool },
+    /// The file system of terminals.
+    Terminals,
+    /// The file system of processes.
+    Processes,
+}
+
+/// A tree or file of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// Where it lies, links resolved.
+    pub(crate) source: PathBuf,
+    /// What it is and allows.
+    pub(crate) kind: Kind,
+    /// Whether it can be changed.
+    pub(crate) writable: bool,
+    /// Whether its files can be started and mapped as code.
+    pub(crate) executable: bool,
+    /// Which inode was looked at; `None` for the system's own places.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// What lies at a path of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Folder,
+    File,
+    Device,
+}
+
+impl Host {
+    /// A place of the system, read-only and without code.
+    pub(crate) fn system(source: &Path, kind: Kind) -> Self {
+        Self { source: source.to_owned(), kind, writable: false, executable: false, identity: None }
+    }
+
+    fn attributes(&self) -> Attributes {
+        let mut attributes = Attributes::NO_SUID;
+        if self.kind != Kind::Device {
+            attributes = attributes.and(Attributes::NO_DEVICES);
+        }
+        if !self.executable && !weakened::NOEXEC {
+            attributes = attributes.and(Attributes::NO_EXEC);
+        }
+        if !self.writable && self.kind != Kind::Device && !weakened::READ_ONLY {
+            attributes = attributes.and(Attributes::READ_ONLY);
+        }
+        attributes
+    }
+}
+
+/// The whole of the new root.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    nodes: BTreeMap<PathBuf, Node>,
+    over: BTreeMap<PathBuf, Node>,
+    /// Every path that a link was ever put at; few, and nearly no path leads through one.
+    links: Vec<PathBuf>,
+}
+
+/// The source of covers over folders and files that must not be seen.
+const NOTHING: (&str, &str) = ("/run/.nothing", "/dev/null");
+
+impl Layout {
+    /// Puts something at a path; links of this root on the way are followed. What is there or below already stays.
+    pub(crate) fn put(&mut self, path: &Path, node: Node) {
+        let path = self.resolve(path);
+        let taken = self.has_at_or_below(&path) || self.tree_around(&path).is_some();
+        let is_link = matches!(node, Node::Link(_));
+        if is_link && taken {
+            return;
+        }
+        if is_link {
+            self.links.push(path.clone());
+        }
+        self.nodes.entry(path).or_insert(node);
+    }
+
+    fn has_at_or_below(&self, path: &Path) -> bool {
+        self.nodes
+            .range::<Path, _>((Bound::Included(path), Bound::Unbounded))
+            .next()
+            .is_some_and(|(next, _)| lies_in(next, path))
+    }
+
+    /// Puts something at a path in place of what was there.
+    pub(crate) fn replace(&mut self, path: &Path, node: Node) {
+        let path = self.resolve(path);
+        if matches!(node, Node::Link(_)) {
+            self.links.push(path.clone());
+        }
+        self.nodes.insert(path, node);
+    }
+
+    /// Puts a tree or file of the host at a path. One that is there already becomes as permissive as both.
+    pub(crate) fn mount(&mut self, path: &Path, host: Host) {
+        let path = self.resolve(path);
+        match self.nodes.get_mut(&path) {
+            Some(Node::Host(known)) if known.source == host.source => {
+                known.writable |= host.writable;
+                known.executable |= host.executable;
+                known.identity = known.identity.or(host.identity);
+            }
+            _ => {
+                self.nodes.insert(path, Node::Host(host));
+            }
+        }
+    }
+
+    /// What is put at this very path.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Node> {
+        self.nodes.get(&self.resolve(path))
+    }
+
+    /// A path with all links of this root followed.
+    pub(crate) fn follow(&self, path: &Path) -> PathBuf {
+        let nothing = std::ffi::OsStr::new(".");
+        self.walk(path.iter().chain([nothing]))
+    }
+
+    /// The host's tree that a path lies in, if it does, and where the tree is.
+    pub(crate) fn tree_around(&self, path: &Path) -> Option<(&Path, &Host)> {
+        let path = self.resolve(path);
+        path.ancestors().find_map(|ancestor| match self.nodes.get_key_value(ancestor)? {
+            (at, Node::Host(host)) => Some((at.as_path(), host)),
+            _ => None,
+        })
+    }
+
+    /// Whether the sandbox sees anything at a path.
+    pub(crate) fn shows(&self, path: &Path) -> bool {
+        let path = self.resolve(path);
+        if self.has_at_or_below(&path) {
+            return true;
+        }
+        match self.tree_around(&path) {
+            Some((at, host)) => path.strip_prefix(at).is_ok_and(|rest| host.source.join(rest).exists()),
+            None => false,
+        }
+    }
+
+    /// Hides something, whatever else is put there; it is done after everything else.
+    pub(crate) fn put_over(&mut self, path: &Path, node: Node) {
+        let path = self.resolve(path);
+        self.over.insert(path, node);
+    }
+
+    /// The trees and files of the host that are the caller's, not the system's.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
+        let hosts = self.nodes.iter().filter_map(|(path, node)| match node {
+            Node::Host(host) => Some((path.as_path(), host)),
+            Node::Folder { .. }
+            | Node::Link(_)
+            | Node::Text(_)
+            | Node::Private { .. }
+            | Node::Hidden { .. }
+            | Node::Terminals
+            | Node::Processes => None,
+        });
+        hosts.filter(|(_, host)| host.identity.is_some())
+    }
+
+    /// A path with the links of this root on the way to it followed; the last part is not.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let through_link = |link: &PathBuf| lies_in(path, link) && path != link;
+        if is_clean(path) && !self.links.iter().any(through_link) {
+            return path.to_owned();
+        }
+        self.walk(path.iter())
+    }
+
+    fn walk<'a>(&self, parts: impl Iterator<Item = &'a std::ffi::OsStr>) -> PathBuf {
+        let mut done = PathBuf::from("/");
+        let mut rest: Vec<_> = parts.filter(|part| *part != "/").map(ToOwned::to_owned).collect();
+        rest.reverse();
+        let mut follows = 40;
+        while let Some(part) = rest.pop() {
+            if part == "." {
+                continue;
+            }
+            if part == ".." {
+                done.pop();
+                continue;
+            }
+            let next = done.join(&part);
+            match self.nodes.get(&next) {
+                Some(Node::Link(target)) if !rest.is_empty() && follows > 0 => {
+                    follows -= 1;
+                    if target.is_absolute() {
+                        done = PathBuf::from("/");
+                    }
+                    rest.extend(target.iter().filter(|part| *part != "/").rev().map(ToOwned::to_owned));
+                }
+                _ => done = next,
+            }
+        }
+        done
+    }
+
+    /// The entries that make this root, in their order.
+    pub(crate) fn entries(mut self) -> Result<Vec<Entry>, Refusal> {
+        self.nodes.entry(PathBuf::from(NOTHING.0)).or_insert(Node::Folder { mode: 0o555 });
+        self.drop_redundant();
+        let mut writer = Writer::default();
+        for (path, node) in &self.nodes {
+            writer.write(path, node)?;
+        }
+        for (path, node) in &self.over {
+            writer.write(path, node)?;
+        }
+        writer.entries.append(&mut writer.last);
+        Ok(writer.entries)
+    }
+
+    /// Leaves out mounts that show what the tree around them shows just so.
+    fn drop_redundant(&mut self) {
+        let mut redundant = Vec::new();
+        for (path, node) in &self.nodes {
+            let Node::Host(host) = node else { continue };
+            let Some(parent) = path.parent() else { continue };
+            let around = parent.ancestors().find_map(|ancestor| Some((ancestor, self.nodes.get(ancestor)?)));
+            let Some((at, Node::Host(outer))) = around else { continue };
+            let same_place = path.strip_prefix(at).is_ok_and(|rest| outer.source.join(rest) == host.source);
+            let same_rights = outer.writable == host.writable && outer.executable == host.executable;
+            if same_place && same_rights && !host.pinned() {
+                redundant.push(path.clone());
+            }
+        }
+        for path in redundant {
+            self.nodes.remove(&path);
+        }
+    }
+}
+
+impl Host {
+    /// Whether it must be a mount even if it changes nothing: so that a writable folder cannot be moved away.
+    fn pinned(&self) -> bool {
+        self.writable
+    }
+}
+
+/// Turns nodes into entries, with the folders that they need.
+#[derive(Default)]
+struct Writer {
+    entries: Vec<Entry>,
+    last: Vec<Entry>,
+    made: std::collections::BTreeSet<PathBuf>,
+    mounted: Vec<PathBuf>,
+    covers: usize,
+}
+
+impl Writer {
+    fn write(&mut self, path: &Path, node: &Node) -> Result<(), Refusal> {
+        let inside = self.is_inside_host(path);
+        let to = relative(path)?;
+        match node {
+            Node::Folder { mode } if !inside => self.folder(path, *mode)?,
+            Node::Folder { .. } => {}
+            Node::Link(_) if inside => {}
+            Node::Link(target) => {
+                self.parents(path)?;
+                self.entries.push(Entry::Link { path: to, target: text(target.as_os_str())? });
+            }
+            Node::Text(bytes) if inside => self.cover_with_text(to, bytes)?,
+            Node::Text(bytes) => self.text(path, bytes.clone())?,
+            Node::Host(host) => self.host(path, host, inside)?,
+            Node::Private { mode, executable } => {
+                self.point(path, Kind::Folder, inside, *mode)?;
+                let mut attributes = Attributes::NO_SUID.and(Attributes::NO_DEVICES);
+                if !executable && !weakened::NOEXEC {
+                    attributes = attributes.and(Attributes::NO_EXEC);
+                }
+                self.entries.push(Entry::Writable { path: to, attributes });
+            }
+            Node::Hidden { folder } => {
+                let (attributes, source) = if *folder {
+                    (Attributes::READ_ONLY.and(Attributes::NO_EXEC), NOTHING.0)
+                } else {
+                    (Attributes::NONE, NOTHING.1)
+                };
+                // Last of all: nothing that is mounted later shows it again.
+                self.last.push(Entry::Cover { source: relative(Path::new(source))?, path: to, attributes });
+            }
+            Node::Terminals => {
+                self.point(path, Kind::Folder, inside, 0o755)?;
+                self.entries.push(Entry::Terminals { path: to });
+            }
+            Node::Processes => {
+                self.point(path, Kind::Folder, inside, 0o555)?;
+                self.entries.push(Entry::Processes { path: to });
+                self.mounted.push(path.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, path: &Path, host: &Host, inside: bool) -> Result<(), Refusal> {
+        self.point(path, host.kind, inside, 0o755)?;
+        self.entries.push(Entry::Mount(Mount {
+            source: text(host.source.as_os_str())?,
+            path: relative(path)?,
+            attributes: host.attributes(),
+            identity: host.identity,
+        }));
+        if host.kind == Kind::Folder {
+            self.mounted.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Makes something to mount on, unless the tree around already has it.
+    fn point(&mut self, path: &Path, kind: Kind, inside: bool, mode: u32) -> Result<(), Refusal> {
+        match kind {
+            _ if inside => Ok(()),
+            Kind::Folder => self.folder(path, mode),
+            Kind::File | Kind::Device => self.text(path, Vec::new()),
+        }
+    }
+
+    fn folder(&mut self, path: &Path, mode: u32) -> Result<(), Refusal> {
+        self.parents(path)?;
+        if self.made.insert(path.to_owned()) {
+            self.entries.push(Entry::Folder { path: relative(path)?, mode });
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Refusal> {
+        self.parents(path)?;
+        self.entries.push(Entry::Text { path: relative(path)?, text });
+        Ok(())
+    }
+
+    fn parents(&mut self, path: &Path) -> Result<(), Refusal> {
+        match path.parent() {
+            Some(parent) if parent != Path::new("/") && !self.made.contains(parent) => {
+                self.folder(parent, 0o755)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn cover_with_text(&mut self, to: CString, bytes: &[u8]) -> Result<(), Refusal> {
+        self.covers += 1;
+        let hidden = PathBuf::from(format!("/.text-{}", self.covers));
+        self.text(&hidden, bytes.to_vec())?;
+        let source = relative(&hidden)?;
+        let attributes = Attributes::READ_ONLY.and(Attributes::NO_EXEC);
+        self.entries.push(Entry::Cover { source: source.clone(), path: to, attributes });
+        self.entries.push(Entry::Forget { path: source });
+        Ok(())
+    }
+
+    fn is_inside_host(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| self.mounted.iter().any(|tree| lies_in(parent, tree)))
+    }
+}
+
+/// Whether a path is a tree or lies in it. Both are absolute and clean, so that their bytes say it.
+pub(crate) fn lies_in(path: &Path, tree: &Path) -> bool {
+    let tree = tree.as_os_str().as_bytes();
+    let rest = path.as_os_str().as_bytes().strip_prefix(tree);
+    rest.is_some_and(|rest| tree == b"/" || matches!(rest.first(), None | Some(b'/')))
+}
+
+/// Whether a path is absolute and nothing in it is `.`, `..` or empty.
+fn is_clean(path: &Path) -> bool {
+    let rest = path.as_os_str().as_bytes().strip_prefix(b"/");
+    let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    rest.is_some_and(|rest| rest.is_empty() || rest.split(|byte| *byte == b'/').all(plain))
+}
+
+/// A path as the kernel takes it.
+pub(crate) fn text(path: &std::ffi::OsStr) -> Result<CString, Refusal> {
+    CString::new(path.as_bytes()).map_err(|_| Refusal::Nul { what: path.to_string_lossy().into_owned() })
+}
+
+/// A path relative to the new root, as the kernel takes it.
+pub(crate) fn relative(path: &Path) -> Result<CString, Refusal> {
+    let rest = path.strip_prefix("/").unwrap_or(path);
+    text(if rest.as_os_str().is_empty() { std::ffi::OsStr::new(".") } else { rest.as_os_str() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_way_to_resolve_a_path_leads_where_the_long_one_does() {
+        let mut layout = Layout::default();
+        for (path, target) in
+            [("/bin", "usr/bin"), ("/usr/lib64", "lib"), ("/var/tmp", "/tmp"), ("/a", "../b")]
+        {
+            layout.put(Path::new(path), Node::Link(PathBuf::from(target)));
+        }
+        layout.put(Path::new("/usr/lib"), Node::Folder { mode: 0o755 });
+        let paths = [
+            "/",
+            "/bin",
+            "/bin/sh",
+            "/binary",
+            "/usr/bin/sh",
+            "/usr/lib64",
+            "/usr/lib64/x",
+            "/var/tmp/../x",
+            "/var/tmp/x/",
+            "/a/c",
+            "/bin/./sh",
+            "//bin//sh",
+            "/usr/lib64x/y",
+        ];
+        for path in paths.map(Path::new) {
+            assert_eq!(layout.resolve(path), layout.walk(path.iter()), "{}", path.display());
+        }
+        assert_eq!(layout.resolve(Path::new("/bin/sh")), Path::new("/usr/bin/sh"));
+    }
+
+    #[test]
+    fn a_path_lies_in_a_tree_as_parts_say_not_as_letters_do() {
+        let cases = [
+            ("/usr", "/"),
+            ("/", "/"),
+            ("/usr/lib", "/usr"),
+            ("/usr", "/usr"),
+            ("/usr2", "/usr"),
+            ("/", "/usr"),
+        ];
+        for (path, tree) in cases {
+            assert_eq!(
+                lies_in(Path::new(path), Path::new(tree)),
+                Path::new(path).starts_with(tree),
+                "{path} {tree}"
+            );
+        }
+    }
+}

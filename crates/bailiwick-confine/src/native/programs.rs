@@ -1,0 +1,146 @@
+//! Which programs may be started: each resolved to its file, with the links on the way, the interpreter of a
+//! script, and the folders that its kind of program cannot do without.
+//!
+//! The caller's `PATH` decides nothing: a name is looked for in the system's program folders.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use bailiwick_policy::plan::PROGRAM_FOLDERS;
+
+use super::closures;
+use crate::refusal::Refusal;
+
+/// The most links that one path may lead through: the kernel's own limit.
+const MOST_LINKS: usize = 40;
+/// The most interpreters that one script may lead through: the kernel's own limit is 5.
+const MOST_INTERPRETERS: usize = 5;
+
+/// The programs that may be started, and what comes with them.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    /// Their files, links resolved.
+    pub(crate) files: BTreeSet<PathBuf>,
+    /// Links on the way to them, and their targets as written.
+    pub(crate) links: BTreeSet<(PathBuf, PathBuf)>,
+    /// Folders whose programs and libraries come with them.
+    pub(crate) folders: BTreeSet<PathBuf>,
+}
+
+impl Programs {
+    /// Adds a program by name or path, and all that it needs to start. Returns the path to start it by.
+    pub(crate) fn add(&mut self, program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
+        let path = locate(program, from)?;
+        self.add_path(&path, MOST_INTERPRETERS)?;
+        Ok(path)
+    }
+
+    fn add_path(&mut self, path: &Path, interpreters: usize) -> Result<(), Refusal> {
+        let file = self.follow(path)?;
+        if !self.files.insert(file.clone()) {
+            return Ok(());
+        }
+        self.add_closure(path, &file)?;
+        let missing = |interpreter: &OsStr| Refusal::NoInterpreter {
+            path: path.to_owned(),
+            interpreter: interpreter.to_string_lossy().into_owned(),
+        };
+        for interpreter in interpreters_of(&file) {
+            let remaining = interpreters.checked_sub(1).ok_or_else(|| missing(&interpreter))?;
+            let found = locate(&interpreter, Path::new("/")).map_err(|_| missing(&interpreter))?;
+            self.add_path(&found, remaining)?;
+        }
+        Ok(())
+    }
+
+    fn add_closure(&mut self, path: &Path, file: &Path) -> Result<(), Refusal> {
+        let closure = closures::of(path, file);
+        self.folders.extend(closure.folders.into_iter().filter(|folder| folder.is_dir()));
+        for helper in closure.programs {
+            // A helper that this host does not have cannot be started anyway.
+            match locate(OsStr::new(helper), Path::new("/")) {
+                Ok(found) => self.add_path(&found, MOST_INTERPRETERS)?,
+                Err(_) => continue,
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows every link of a path, and remembers those that the new root must have.
+    fn follow(&mut self, path: &Path) -> Result<PathBuf, Refusal> {
+        let gone = || Refusal::NoSuchProgram { path: path.to_owned() };
+        let mut rest: Vec<OsString> = parts(path).rev().collect();
+        let mut done = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                done.pop();
+                continue;
+            }
+            let next = done.join(&part);
+            let Ok(target) = std::fs::read_link(&next) else {
+                done = next;
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(gone());
+            }
+            if target.is_absolute() {
+                done = PathBuf::from("/");
+            }
+            rest.extend(parts(&target).rev());
+            self.links.insert((next, target));
+        }
+        let found = std::fs::metadata(&done).map_err(|_| gone())?;
+        if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+            return Err(Refusal::NotExecutable { path: path.to_owned() });
+        }
+        Ok(done)
+    }
+}
+
+fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+/// The path of a program: as given if it has a slash, else the first in the program folders.
+fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
+    if program.as_bytes().contains(&b'/') {
+        return Ok(from.join(program).components().collect());
+    }
+    let candidates = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(program));
+    let executable = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let not_found = || Refusal::NotFound { name: program.to_string_lossy().into_owned() };
+    if program.is_empty() {
+        return Err(not_found());
+    }
+    candidates.into_iter().find(executable).ok_or_else(not_found)
+}
+
+/// What the first line of a script names: the interpreter, and for `env` the program that it starts.
+fn interpreters_of(file: &Path) -> Vec<OsString> {
+    let mut head = Vec::with_capacity(256);
+    let read = File::open(file).and_then(|file| file.take(256).read_to_end(&mut head));
+    let Some(line) = head.strip_prefix(b"#!").filter(|_| read.is_ok()) else { return Vec::new() };
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let Some(interpreter) = words.next() else { return Vec::new() };
+    let mut named = vec![OsString::from_vec(interpreter.to_vec())];
+    if Path::new(OsStr::from_bytes(interpreter)).file_name() == Some(OsStr::new("env")) {
+        let program = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='));
+        named.extend(program.map(|word| OsString::from_vec(word.to_vec())));
+    }
+    named
+}

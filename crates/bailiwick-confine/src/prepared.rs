@@ -1,0 +1,339 @@
+//! A plan checked against this host, with everything opened and allocated that starting it needs.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use bailiwick_policy::enforcement::Coverage;
+use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::plan::{BASE, Network, Plan};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::cgroup::Places;
+use crate::command::{Command, Options, Stdio};
+use crate::confined::{self, Confined, Confining};
+use crate::coverage::{self, Means};
+use crate::fault::{Fault, Step};
+use crate::ipc;
+use crate::landlock::{self, Access, Rule, Ruleset};
+use crate::limits::{Applied, Situation};
+use crate::native::image::{Descriptors, Identity, Image, Maps};
+use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
+use crate::native::placeholder::Placeholders;
+use crate::native::programs::Programs;
+use crate::native::{base, environment, grants, protected};
+use crate::refusal::Refusal;
+use crate::seccomp::{self, Needs, UnixSockets};
+use crate::status::Status;
+use crate::sys::clone::{Program as Executable, Stack, Strings};
+use crate::sys::descriptors::inherited;
+use crate::sys::netns;
+use crate::weakened;
+
+/// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
+const SCRATCH: u64 = 1 << 30;
+
+/// A sandbox, ready to start.
+pub struct Prepared {
+    image: Image,
+    control: OwnedFd,
+    status: Status,
+    limits: Applied,
+    sockets: Vec<PathBuf>,
+    placeholders: Placeholders,
+}
+
+impl Prepared {
+    /// Checks a plan and a command against this host.
+    ///
+    /// # Errors
+    /// What is missing, and what to write to change that. Nothing was started.
+    pub fn new(plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
+        let mut built = Built::of(plan, &command, &options.named)?;
+        let rules = built.rules()?;
+        for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
+            built.notes.push(format!("this kernel's Landlock is old: {gap}"));
+        }
+        let needs = needs(plan);
+        let filter = seccomp::program(needs);
+        let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
+        built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
+        let means = Means {
+            landlock: rules.as_ref().map_or(0, Ruleset::abi),
+            filter: !filter.is_empty(),
+            files_need_rules: built.needs_rules,
+            protected: built.protected,
+        };
+        let limits = limits(plan);
+        let coverage = coverage::of(plan, means, limits.held());
+        let shortfalls = coverage.below(&options.floor.unwrap_or_else(|| plan.floor()));
+        if !shortfalls.is_empty() {
+            return Err(Refusal::BelowFloor { shortfalls });
+        }
+        let terminal = matches!(command.stdio, Stdio::Terminal);
+        let inner_rules = built.inner_rules()?;
+        let program = Some(built.program.as_path());
+        let envp = environment::of(plan.environment(), &command.env, &built.private, program, terminal)?;
+        let folder = built.folder(&command)?;
+        let (control, inner) = control_pair()?;
+        let image = Image {
+            maps: maps(),
+            entries: built.layout.entries()?,
+            scratch: number(plan.limits().memory.unwrap_or(SCRATCH)),
+            proc_writable: plan.nested_sandbox(),
+            network: network(plan)?,
+            limits: limits.resources().to_vec(),
+            rules,
+            inner_rules,
+            filter,
+            asks: needs.unix_sockets == UnixSockets::Mediated,
+            waits: needs.unix_sockets == UnixSockets::Mediated
+                || limits.has_groups()
+                || *plan.network() != Network::None,
+            program: Executable {
+                path: text(built.program.as_os_str())?,
+                argv: argv(&command)?,
+                envp: Strings::new(envp),
+            },
+            folder,
+            stdio: descriptors(command.stdio)?,
+            stack: Stack::new(),
+            control: inner,
+            supervisors: control.as_raw_fd().cast_unsigned(),
+        };
+        let status = Status { coverage, backend: "native", details: built.notes };
+        Ok(Self { image, control, status, limits, sockets, placeholders: built.placeholders })
+    }
+
+    /// What will be held.
+    #[must_use]
+    pub const fn predicted(&self) -> &Coverage {
+        &self.status.coverage
+    }
+
+    /// Starts the program, held to the plan.
+    ///
+    /// # Errors
+    /// The step that failed. Nothing runs then.
+    pub fn spawn(self) -> Result<Confined, Fault> {
+        let Self { image, control, status, limits, sockets, placeholders } = self;
+        confined::start(image, Confining { control, status, placeholders, sockets, limits })
+    }
+}
+
+/// What a plan and a command come to, before it is made ready for the child.
+struct Built {
+    layout: Layout,
+    programs: Programs,
+    program: PathBuf,
+    private: PathBuf,
+    rules: Vec<Rule>,
+    notes: Vec<String>,
+    write_only: bool,
+    needs_rules: bool,
+    exec: Exec,
+    protected: bool,
+    placeholders: Placeholders,
+}
+
+/// What may be started besides single programs.
+#[derive(Clone, Copy)]
+struct Exec {
+    any: bool,
+    from_writable: bool,
+}
+
+impl Built {
+    fn of(plan: &Plan, command: &Command, named: &[PathBuf]) -> Result<Self, Refusal> {
+        let any = plan.exec().any.is_some();
+        let mut layout = Layout::default();
+        base::system(
+            &mut layout,
+            if any || weakened::PROGRAMS { base::Programs::All } else { base::Programs::Granted },
+        );
+        let granted = grants::put(&mut layout, plan)?;
+        let own = base::Own {
+            terminal: matches!(command.stdio, Stdio::Terminal),
+            executable: plan.from_writable(),
+            whole_tmp: !granted.narrowed.iter().any(|path| path.starts_with("/tmp")),
+        };
+        let private = base::own(&mut layout, own);
+        let mut notes = granted.notes;
+        let mut programs = Programs::default();
+        let from = command.cwd.as_deref().unwrap_or(Path::new("/"));
+        let program = programs.add(&command.program, from)?;
+        for grant in &plan.exec().programs {
+            let name = grant.value.program.to_string();
+            if let Err(refusal) = programs.add(OsStr::new(&name), Path::new("/")) {
+                notes.push(format!("`exec:spawn:{name}` starts nothing: {refusal}"));
+            }
+        }
+        put_programs(&mut layout, &programs);
+        let protection = protected::put(&mut layout, plan, named)?;
+        let uncovered =
+            |path: &PathBuf| format!("`{}` is a link and cannot be kept from being replaced", path.display());
+        notes.extend(protection.open.iter().map(uncovered));
+        Ok(Self {
+            layout,
+            programs,
+            program,
+            private,
+            rules: granted.rules,
+            notes,
+            write_only: granted.write_only,
+            needs_rules: !granted.narrowed.is_empty(),
+            exec: Exec { any, from_writable: plan.from_writable() },
+            protected: protection.open.is_empty(),
+            placeholders: Placeholders::new(protection.placeholders),
+        })
+    }
+
+    /// The rules of inodes that exist on the host; none where the kernel has no Landlock.
+    fn rules(&mut self) -> Result<Option<Ruleset>, Refusal> {
+        let mut rules = std::mem::take(&mut self.rules);
+        if !self.exec.any {
+            let files = self.programs.files.iter().cloned().chain(base::loaders());
+            for file in files {
+                rules.extend(rule(&file, landlock::EXECUTE | landlock::READ_FILE)?);
+            }
+            for folder in &self.programs.folders {
+                rules.extend(rule(folder, landlock::EXECUTE | landlock::READ)?);
+            }
+        }
+        match Ruleset::build(&rules) {
+            Ok(ruleset) => Ok(Some(ruleset)),
+            Err(lack @ (landlock::Fault::Absent | landlock::Fault::Disabled)) => {
+                self.notes.push(lack.to_string());
+                Ok(None)
+            }
+            Err(fault) => Err(Fault::new(Step::Rules, fault.errno()).into()),
+        }
+    }
+
+    /// The rules of inodes that exist only inside.
+    fn inner_rules(&self) -> Result<Vec<(CString, Access)>, Refusal> {
+        let run = |granted| if granted { landlock::EXECUTE } else { 0 };
+        let everything = landlock::READ | landlock::WRITE | run(self.exec.from_writable);
+        let devices = landlock::TERMINAL | landlock::READ_DIR;
+        let mut rules = vec![(relative(Path::new("/dev"))?, devices), (relative(&self.private)?, everything)];
+        let shown = landlock::READ | run(self.exec.any);
+        if self.write_only {
+            for place in ["/usr", "/etc", "/proc"] {
+                rules.push((relative(Path::new(place))?, shown));
+            }
+        } else {
+            rules.push((relative(Path::new("/"))?, shown));
+        }
+        Ok(rules)
+    }
+
+    /// Where the program starts.
+    fn folder(&mut self, command: &Command) -> Result<CString, Refusal> {
+        let wanted = command.cwd.as_deref().unwrap_or(Path::new("/"));
+        if self.layout.shows(wanted) {
+            return text(wanted.as_os_str());
+        }
+        self.notes.push(format!("`{}` is not visible; the program starts in `/`", wanted.display()));
+        text(OsStr::new("/"))
+    }
+}
+
+fn put_programs(layout: &mut Layout, programs: &Programs) {
+    for (path, target) in &programs.links {
+        if layout.tree_around(path).is_none() {
+            layout.put(path, Node::Link(target.clone()));
+        }
+    }
+    for file in &programs.files {
+        layout.mount(file, started_from(file, Kind::File));
+    }
+    for folder in &programs.folders {
+        layout.mount(folder, started_from(folder, Kind::Folder));
+    }
+}
+
+/// A place whose programs may be started; one that is not the system's is mounted only if it is still the same.
+fn started_from(path: &Path, kind: Kind) -> Host {
+    let of_system = BASE.iter().any(|entry| lies_in(path, Path::new(entry.path)));
+    let found = std::fs::symlink_metadata(path).ok().filter(|_| !of_system);
+    Host { executable: true, identity: found.as_ref().map(Identity::of_metadata), ..Host::system(path, kind) }
+}
+
+fn rule(path: &Path, access: Access) -> Result<Option<Rule>, Refusal> {
+    match grants::open(path) {
+        Ok(fd) => Ok(Some(Rule { fd, access })),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(Fault::new(Step::Rules, errno).at(path.display()).into()),
+    }
+}
+
+fn needs(plan: &Plan) -> Needs {
+    let mediated = plan.ipc().any || !plan.ipc().endpoints.is_empty();
+    Needs {
+        any_exec: plan.exec().any.is_some(),
+        nested_sandbox: plan.nested_sandbox(),
+        unix_sockets: if mediated { UnixSockets::Mediated } else { UnixSockets::None },
+        trace: false,
+    }
+}
+
+fn network(plan: &Plan) -> Result<Option<netns::Request>, Refusal> {
+    let faulty = |fault: netns::Fault| Fault::new(Step::Network, Errno::from_raw_os_error(fault.errno));
+    Ok(netns::Request::of(plan.network()).map_err(faulty)?)
+}
+
+fn limits(plan: &Plan) -> Applied {
+    let none = *plan.limits() == Limits::default();
+    let places = if none { Places::nowhere() } else { Places::find() };
+    Applied::prepare(plan.limits(), &places, Situation::of_sandbox())
+}
+
+fn maps() -> Maps {
+    let line = |id: u32| format!("{id} {id} 1").into_bytes();
+    Maps { user: line(rustix::process::geteuid().as_raw()), group: line(rustix::process::getegid().as_raw()) }
+}
+
+fn number(value: u64) -> CString {
+    CString::new(value.to_string()).unwrap_or_default()
+}
+
+fn argv(command: &Command) -> Result<Strings, Refusal> {
+    let all = std::iter::once(&command.program).chain(&command.args);
+    Ok(Strings::new(all.map(|argument| text(argument)).collect::<Result<_, _>>()?))
+}
+
+fn control_pair() -> Result<(OwnedFd, OwnedFd), Refusal> {
+    let opened = |errno| Fault::new(Step::Open, errno);
+    let (outer, inner) = crate::control::pair().map_err(opened)?;
+    Ok((outer, above_stdio(inner)?))
+}
+
+/// A descriptor that is none of the first three, which the program's own take the place of.
+fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Refusal> {
+    if descriptor.as_raw_fd() > 2 {
+        return Ok(descriptor);
+    }
+    rustix::io::fcntl_dupfd_cloexec(&descriptor, 3).map_err(|errno| Fault::new(Step::Open, errno).into())
+}
+
+fn descriptors(stdio: Stdio) -> Result<Descriptors, Refusal> {
+    let opened = |errno| Refusal::from(Fault::new(Step::Open, errno));
+    let given = match stdio {
+        Stdio::Terminal => return Ok(Descriptors::Terminal),
+        Stdio::Descriptors { stdin, stdout, stderr } => {
+            [above_stdio(stdin)?, above_stdio(stdout)?, above_stdio(stderr)?]
+        }
+        Stdio::Inherit => {
+            let copy = |number| inherited(number).map_err(opened);
+            [copy(0)?, copy(1)?, copy(2)?]
+        }
+    };
+    for (descriptor, number) in given.iter().zip(0..) {
+        let stat = rustix::fs::fstat(descriptor).map_err(opened)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            return Err(Refusal::FolderDescriptor { number });
+        }
+    }
+    Ok(Descriptors::Given(given))
+}

@@ -1,0 +1,75 @@
+//! The system-call filter: which of the programs compiled from `seccomp.toml` a plan gets.
+//!
+//! The programs are static: nothing is built at run time, so the child can install one between clone and exec.
+//! What each variant refuses, and why, is in the data file and nowhere else.
+//!
+//! Fails closed when: the architecture is foreign (the process is killed), a call is newer than the list (`ENOSYS`),
+//! the supervisor of a mediated filter is gone (`ENOSYS`, by the kernel). A program inside can add filters but not
+//! take one away, nor put itself before our supervisor: the kernel refuses a second listener.
+//! Residual: arguments behind pointers are not seen; a call that takes such is refused whole or left to Landlock
+//! and the mounts. A datagram Unix socket that is handed in as a descriptor can reach socket files that are visible.
+
+#[cfg(test)]
+mod tests;
+
+mod compiled {
+    //! `build.rs` writes this from `seccomp.toml`.
+    include!(concat!(env!("OUT_DIR"), "/seccomp.rs"));
+}
+
+#[cfg(target_arch = "aarch64")]
+use compiled::AARCH64 as PROGRAMS;
+#[cfg(target_arch = "x86_64")]
+use compiled::X86_64 as PROGRAMS;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the system-call filter knows x86_64 and aarch64 only");
+
+/// What a plan needs that the filter refuses otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Every program may run, so memory files may.
+    pub(crate) any_exec: bool,
+    /// A program brings a sandbox of its own: namespaces.
+    pub(crate) nested_sandbox: bool,
+    /// Processes may look into each other.
+    pub(crate) trace: bool,
+    /// Unix sockets.
+    pub(crate) unix_sockets: UnixSockets,
+}
+
+/// Whom a Unix socket may reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum UnixSockets {
+    /// Nobody but the other end of a pair.
+    #[default]
+    None,
+    /// Whom the supervisor outside connects it to: [`crate::sys::seccomp::install`] with a listener.
+    Mediated,
+}
+
+impl Needs {
+    /// The order of `FLAGS` in `build.rs`.
+    fn index(self) -> usize {
+        let mediated = self.unix_sockets == UnixSockets::Mediated;
+        let flags = [self.any_exec, self.nested_sandbox, self.trace, mediated];
+        flags.into_iter().rev().fold(0, |index, flag| index << 1 | usize::from(flag))
+    }
+}
+
+/// Added to an index: no network at all.
+const OFFLINE: usize = 1 << 4;
+
+/// The filter for a sandbox with its own network namespace.
+pub(crate) fn program(needs: Needs) -> &'static [libc::sock_filter] {
+    at(needs.index())
+}
+
+/// The filter for a sandbox without one: no socket of any network family.
+pub(crate) fn program_offline(needs: Needs) -> &'static [libc::sock_filter] {
+    at(needs.index() | OFFLINE)
+}
+
+/// An empty program, which the kernel refuses, if there were no such variant.
+fn at(index: usize) -> &'static [libc::sock_filter] {
+    PROGRAMS.get(index).copied().unwrap_or_default()
+}

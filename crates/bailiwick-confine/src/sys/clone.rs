@@ -1,0 +1,169 @@
+//! New processes: the sandbox's first one, its program, and the watcher that tidies up.
+#![expect(unsafe_code, reason = "clone, execve and _exit have no safe wrapper")]
+
+use std::ffi::{CString, c_char, c_void};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::weakened;
+
+/// Which namespaces a sandbox has for itself: all but time.
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | unless(weakened::PID_NAMESPACE, libc::CLONE_NEWPID)
+    | unless(weakened::NETWORK_NAMESPACE, libc::CLONE_NEWNET)
+    | unless(weakened::IPC_NAMESPACE, libc::CLONE_NEWIPC)
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+const fn unless(weakened: bool, namespace: libc::c_int) -> libc::c_int {
+    if weakened { 0 } else { namespace }
+}
+
+/// Where a new process lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// In namespaces of its own.
+    Sandbox,
+    /// Where its parent does.
+    Host,
+}
+
+/// A process that was started, for its parent.
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// Starts a process that runs `body` on a copy of this one's memory, with every signal at its default.
+///
+/// `body` must not allocate, lock or return.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn start<T>(home: Home, body: fn(&T) -> !, with: &T) -> Result<Started, Errno> {
+    let namespaces = if home == Home::Sandbox { NAMESPACES } else { 0 };
+    let mut pidfd: libc::c_int = -1;
+    let args = CloneArgs {
+        flags: u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned())
+            | CLONE_CLEAR_SIGHAND,
+        pidfd: ptr::from_mut(&mut pidfd) as u64,
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        ..CloneArgs::default()
+    };
+    // SAFETY: `args` is a valid `clone_args` of the size given; `pidfd` outlives the call. Without CLONE_VM the
+    // child goes on with a copy of this stack, so returning twice disturbs nobody.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<CloneArgs>()) };
+    match i32::try_from(pid) {
+        Ok(0) => body(with),
+        Ok(pid @ 1..) => {
+            let pid = Pid::from_raw(pid).ok_or_else(last_errno)?;
+            // SAFETY: the kernel has put a new descriptor here, which nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Started { pid, pidfd })
+        }
+        Ok(_) | Err(_) => Err(last_errno()),
+    }
+}
+
+/// Resets all handlers in the child (Linux 5.5).
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+/// Ends this process at once: no handler, no destructor.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: `_exit` takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Strings as execve takes them: pointers and a null, made before the clone.
+pub(crate) struct Strings {
+    pointers: Vec<*const c_char>,
+    _texts: Vec<CString>,
+}
+
+impl Strings {
+    pub(crate) fn new(texts: Vec<CString>) -> Self {
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Self { pointers, _texts: texts }
+    }
+}
+
+// SAFETY: the pointers are into `_texts`, which is owned, never changed and moves with them.
+unsafe impl Send for Strings {}
+// SAFETY: as above; a shared `Strings` is only read.
+unsafe impl Sync for Strings {}
+
+/// A program, ready for execve.
+pub(crate) struct Program {
+    pub(crate) path: CString,
+    pub(crate) argv: Strings,
+    pub(crate) envp: Strings,
+}
+
+/// Becomes the program; returns only if that fails.
+pub(crate) fn execute(program: &Program) -> Errno {
+    let (argv, envp) = (program.argv.pointers.as_ptr(), program.envp.pointers.as_ptr());
+    // SAFETY: a NUL-terminated path and two null-terminated arrays of NUL-terminated strings, all alive.
+    unsafe { libc::execve(program.path.as_ptr(), argv, envp) };
+    last_errno()
+}
+
+/// Memory for the few calls between [`start_sharing`] and exec.
+pub(crate) struct Stack(Box<[u128]>);
+
+impl Stack {
+    /// 64 KiB, aligned as the ABI wants it.
+    pub(crate) fn new() -> Self {
+        Self(vec![0; 4096].into_boxed_slice())
+    }
+}
+
+/// Starts a process that shares this one's memory and suspends it until exec or exit: no page table is copied.
+///
+/// `body` must do nothing but system calls, and end in exec or exit.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn start_sharing<T>(stack: &Stack, body: fn(&T) -> !, with: &T) -> Result<Pid, Errno> {
+    let call = Call { body, with };
+    let top = stack.0.as_ptr_range().end.cast_mut().cast::<c_void>();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: `top` is the aligned end of a buffer that only this child uses; `call` lives until the child has
+    // exec'd or exited, as CLONE_VFORK suspends this process until then.
+    let pid = unsafe { libc::clone(enter::<T>, top, flags, ptr::from_ref(&call).cast_mut().cast()) };
+    Pid::from_raw(pid.max(0)).ok_or_else(last_errno)
+}
+
+struct Call<'a, T> {
+    body: fn(&T) -> !,
+    with: &'a T,
+}
+
+extern "C" fn enter<T>(call: *mut c_void) -> libc::c_int {
+    // SAFETY: `start_sharing` passes a live `Call` of the same type.
+    let call: &Call<'_, T> = unsafe { &*call.cast() };
+    (call.body)(call.with)
+}

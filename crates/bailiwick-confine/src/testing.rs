@@ -1,0 +1,51 @@
+//! For tests: plans, outputs, and saying why one does not run here.
+
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+
+use bailiwick_policy::capability::CapabilitySet;
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::plan::Plan;
+
+use crate::command::{Command, Stdio};
+
+/// Says why a test does not run here. Return right after calling it.
+///
+/// # Panics
+/// When `BAILIWICK_REQUIRE=all` is set.
+pub(crate) fn skip(why: &str) {
+    let required = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
+    assert!(!required, "BAILIWICK_REQUIRE=all, but: {why}");
+    eprintln!("skipped: {why}");
+}
+
+/// The plan of these capabilities.
+pub(crate) fn plan(capabilities: &[&str]) -> Plan {
+    let set = CapabilitySet::new(capabilities.iter().copied()).unwrap();
+    Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap()
+}
+
+/// A shell line, with a pipe for what it prints.
+pub(crate) fn shell(line: &str) -> (Command, std::io::PipeReader) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    let mut command = Command::new("sh");
+    command.args = vec!["-c".into(), line.into()];
+    let stderr = OwnedFd::from(writer.try_clone().unwrap());
+    command.stdio = Stdio::Descriptors { stdin: null(), stdout: writer.into(), stderr };
+    (command, reader)
+}
+
+/// Everything that comes out of a pipe.
+pub(crate) fn all(mut reader: std::io::PipeReader) -> String {
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// How many processes of this host sleep for that long.
+pub(crate) fn sleepers(seconds: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| *line == format!("sleep\0{seconds}\0").into_bytes()).count()
+}

@@ -1,0 +1,11 @@
+//! Real programs in real sandboxes, as whoever runs the tests and, for root, as a plain user too.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+mod ends;
+mod files;
+mod inside;
+mod plain_user;
+mod programs;
+mod protected;
+mod support;
+mod walked;

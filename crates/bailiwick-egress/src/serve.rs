@@ -1,0 +1,220 @@
+//! Starting and stopping: sockets in, a running session out.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bailiwick_policy::plan::{Network, Ports};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::resolve::Resolver;
+use crate::session::Session;
+use crate::stream::Source;
+use crate::{connect, relay};
+
+/// How bytes are copied once nothing is left to check.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// In the kernel, through a pipe.
+    #[default]
+    Splice,
+    /// Through a buffer of ours.
+    Buffer,
+}
+
+/// How a session is run. Nothing in here grants anything.
+pub struct Options {
+    /// Who resolves names.
+    pub resolver: Resolver,
+    /// Names with fixed addresses, in the spelling of [`bailiwick_policy::net::Host`]. They are screened as any other.
+    pub hosts: BTreeMap<Box<str>, Vec<IpAddr>>,
+    /// Bounds.
+    pub limits: Limits,
+    /// How bytes are copied.
+    pub copying: Copying,
+    /// Told of every decision. It is called between packets, so it must not wait.
+    pub events: Box<dyn Fn(Event) + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            resolver: Resolver::default(),
+            hosts: BTreeMap::new(),
+            limits: Limits::default(),
+            copying: Copying::default(),
+            events: Box::new(drop),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { resolver, hosts, limits, copying, .. } = self;
+        f.debug_struct("Options")
+            .field("resolver", resolver)
+            .field("hosts", hosts)
+            .field("limits", limits)
+            .field("copying", copying)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The sockets that were made inside a sandbox's network namespace.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// On port 53, bound to every address.
+    pub dns_udp: Vec<UdpSocket>,
+    /// The same over TCP.
+    pub dns_tcp: Vec<TcpListener>,
+    /// For connections.
+    pub relays: Vec<TcpListener>,
+    /// Whether connections were redirected to the relays by the kernel, which then knows where they were meant to
+    /// go; else they were made to the very address and port the relay sees.
+    pub redirected: bool,
+}
+
+/// A socket on which a sandbox without a namespace of ours finds its proxy.
+#[derive(Debug)]
+pub enum Front {
+    /// TCP. Whoever else reaches it has what the plan grants, too.
+    Tcp(TcpListener),
+    /// A Unix socket, guarded by its place in the file system.
+    Unix(UnixListener),
+}
+
+/// An allowlist, ready to run.
+pub struct Egress {
+    session: Arc<Session>,
+    ports: Ports,
+}
+
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Egress").field("ports", &self.ports).finish_non_exhaustive()
+    }
+}
+
+/// A running allowlist. It stops, with all its connections, when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Egress {
+    /// The allowlist of a plan's network.
+    #[must_use]
+    pub fn new(network: &Network, options: Options) -> Self {
+        Self { session: Arc::new(Session::new(network, options)), ports: network.ports() }
+    }
+
+    /// The ports that need a relay inside; more than can be listened on one by one need a redirection.
+    #[must_use]
+    pub const fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// Answers a sandbox's sockets, on a thread of its own.
+    ///
+    /// # Errors
+    /// If a socket cannot be used or no thread can be started.
+    pub fn serve(self, sockets: Sockets) -> io::Result<Running> {
+        Running::start(move || self.answer(sockets))
+    }
+
+    /// Serves a proxy for a sandbox that is in no namespace of ours, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the socket cannot be used or no thread can be started.
+    pub fn front(self, front: Front) -> io::Result<Running> {
+        Running::start(move || self.stand_in_front(front))
+    }
+
+    /// The same as [`Egress::serve`] within a runtime of the caller's. Dropping it ends everything.
+    ///
+    /// # Errors
+    /// If a socket cannot be used. Otherwise it does not return.
+    pub async fn run(self, sockets: Sockets) -> io::Result<()> {
+        self.answer(sockets)?.join_all().await;
+        Ok(())
+    }
+
+    fn answer(self, sockets: Sockets) -> io::Result<JoinSet<()>> {
+        let mut tasks = JoinSet::new();
+        for socket in sockets.dns_udp {
+            socket.set_nonblocking(true)?;
+            let socket = tokio::net::UdpSocket::from_std(socket)?;
+            tasks.spawn(relay::datagrams(Arc::clone(&self.session), socket));
+        }
+        for listener in sockets.dns_tcp {
+            tasks.spawn(relay::queries(Arc::clone(&self.session), asynchronous(listener)?));
+        }
+        for listener in sockets.relays {
+            let listener = asynchronous(listener)?;
+            tasks.spawn(relay::relay(Arc::clone(&self.session), listener, sockets.redirected));
+        }
+        Ok(tasks)
+    }
+
+    fn stand_in_front(self, front: Front) -> io::Result<JoinSet<()>> {
+        let source = match front {
+            Front::Tcp(listener) => Source::Tcp(asynchronous(listener)?),
+            Front::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                Source::Unix(tokio::net::UnixListener::from_std(listener)?)
+            }
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(connect::serve(self.session, source));
+        Ok(tasks)
+    }
+}
+
+fn asynchronous(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
+}
+
+impl Running {
+    fn start(tasks: impl FnOnce() -> io::Result<JoinSet<()>>) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            // For the host's resolver, which blocks.
+            .max_blocking_threads(16)
+            .build()?;
+        let mut tasks = {
+            let _inside = runtime.enter();
+            tasks()?
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            runtime.block_on(async {
+                // Ends when told to, or when whoever could tell is gone.
+                drop(stopped.await);
+                tasks.abort_all();
+            });
+            drop(tasks);
+            // The host's resolver may hang; it is not waited for.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("egress".to_owned()).spawn(run)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there ended the session: nothing is let through any more.
+            drop(thread.join());
+        }
+    }
+}

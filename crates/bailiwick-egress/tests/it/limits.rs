@@ -1,0 +1,134 @@
+//! Floods, slow clients and idle connections: bounded, and none in the way of another.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use bailiwick_egress::Limits;
+
+use crate::servers;
+use crate::world::{World, in_world, read_all, test_name};
+
+const PUBLIC: &str = "93.184.216.34";
+
+fn world(limits: Limits) -> World {
+    let grants = ["net:connect:a.test:80", "net:connect:a.test:22?protocol=raw"];
+    World::with(&grants, &[("a.test", PUBLIC)], limits, |_| {})
+}
+
+fn echoes(stream: &mut TcpStream) -> bool {
+    let mut word = [0; 4];
+    stream.write_all(b"ping").is_ok() && stream.read_exact(&mut word).is_ok() && &word == b"ping"
+}
+
+#[test]
+fn a_flood_is_refused_and_leaves_the_others_alone() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits { connections: 8, ..Limits::default() });
+    servers::echo(&format!("{PUBLIC}:22"));
+    let mut open: Vec<TcpStream> = (0..8).map(|_| world.connect("a.test", 22)).collect();
+    assert!(open.iter_mut().all(echoes));
+    let address = std::net::SocketAddr::new(world.address("a.test").unwrap(), 22);
+    assert!((0..200).all(|_| world.exchange_with(address, b"ping").is_empty()));
+    world.told.wait_for("net-too-many-connections");
+    assert!(world.told.lines().len() < 300, "a flood is not told in full");
+    assert!(open.iter_mut().all(echoes), "those that were there still work");
+    drop(open);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(echoes(&mut world.connect("a.test", 22)), "there is room again");
+}
+
+#[test]
+fn a_slow_client_is_cut_off_and_holds_nobody_up() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits { hello: Duration::from_millis(400), pending: 4, ..Limits::default() });
+    let seen = servers::http(&format!("{PUBLIC}:80"));
+    let start = Instant::now();
+    let mut slow: Vec<TcpStream> = (0..3).map(|_| world.connect("a.test", 80)).collect();
+    let mut quick = world.connect("a.test", 80);
+    quick.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
+    quick.read_exact(&mut [0; 15]).unwrap();
+    assert!(start.elapsed() < Duration::from_millis(300), "not behind the slow ones");
+    for byte in b"GET / HTTP/1.1\r\nHost: a.test\r\nX: yyyyyyyyyyy" {
+        std::thread::sleep(Duration::from_millis(20));
+        for stream in &mut slow {
+            drop(stream.write_all(&[*byte]));
+        }
+    }
+    assert!(slow.iter_mut().all(|stream| read_all(stream).is_empty()));
+    world.told.wait_for("net-hello-late");
+    assert_eq!(seen.count(), 1);
+    // A later head has no more time than a first one.
+    quick.write_all(b"GET /slow HTTP/1.1\r\nHo").unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    drop(quick.write_all(b"st: a.test\r\n\r\n"));
+    read_all(&mut quick);
+    assert!(!seen.text().contains("slow"));
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let limits = Limits {
+        idle: Duration::from_millis(500),
+        half_closed: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let world = world(limits);
+    servers::echo(&format!("{PUBLIC}:22"));
+    let (mut busy, mut idle) = (world.connect("a.test", 22), world.connect("a.test", 22));
+    assert!(echoes(&mut idle));
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(echoes(&mut busy));
+    }
+    assert!(!echoes(&mut idle), "nothing moved for longer than the limit");
+}
+
+#[test]
+fn half_a_close_is_passed_on_and_a_forgotten_half_is_closed() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits { half_closed: Duration::from_millis(300), ..Limits::default() });
+    servers::serve(&format!("{PUBLIC}:22"), |mut stream| {
+        let said = read_all(&mut stream);
+        if said == b"forget me" {
+            std::thread::sleep(Duration::from_secs(30));
+        }
+        drop(stream.write_all(&said));
+    });
+    let mut polite = world.connect("a.test", 22);
+    polite.write_all(b"question").unwrap();
+    polite.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(read_all(&mut polite), b"question", "the answer comes after the client has ended");
+    let mut forgotten = world.connect("a.test", 22);
+    forgotten.write_all(b"forget me").unwrap();
+    forgotten.shutdown(std::net::Shutdown::Write).unwrap();
+    let start = Instant::now();
+    assert!(read_all(&mut forgotten).is_empty() && start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn many_connections_at_once_carry_their_own_bytes() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits::default());
+    servers::echo(&format!("{PUBLIC}:22"));
+    let mut all: Vec<TcpStream> = (0..150).map(|_| world.connect("a.test", 22)).collect();
+    for (number, stream) in all.iter_mut().enumerate() {
+        stream.write_all(format!("{number:032}").repeat(500).as_bytes()).unwrap();
+    }
+    for (number, stream) in all.iter_mut().enumerate() {
+        let mut back = vec![0; 16_000];
+        stream.read_exact(&mut back).unwrap();
+        assert_eq!(back, format!("{number:032}").repeat(500).into_bytes(), "connection {number}");
+    }
+}

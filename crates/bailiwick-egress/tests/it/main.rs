@@ -1,0 +1,20 @@
+//! The allowlist from outside: real sockets, real TLS, and namespaces of the test's own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod addresses;
+mod docs;
+mod front;
+mod http;
+mod limits;
+mod names;
+mod servers;
+mod tls;
+mod transport;
+mod world;

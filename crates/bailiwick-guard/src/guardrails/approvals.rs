@@ -1,0 +1,214 @@
+//! Approvals: a person's consent to exactly one call, given outside of the agent.
+//!
+//! An approval is bound to the hash of tool and arguments, is used up by the call it allows, and expires. What waits
+//! for an answer has a short id. Fails closed when the store cannot be read or written.
+
+use bailiwick_policy::journal::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::state::{State, StateFault};
+
+/// How long a question, and then its answer, is good: 15 minutes.
+pub const VALID_US: u64 = 15 * 60 * 1_000_000;
+
+const FILE: &str = "approvals.json";
+const LOCK: &str = "approvals.lock";
+/// How many questions may wait; the oldest then give way.
+const MAX_WAITING: usize = 256;
+/// How much of the arguments a person is shown.
+const MAX_SHOWN: usize = 2_000;
+
+/// One question, and its answer if there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// What a person calls it.
+    pub id: String,
+    /// The hash of tool and arguments.
+    pub digest: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, shortened.
+    pub arguments: String,
+    /// Why a person is asked.
+    pub question: String,
+    /// Until when it is good, in microseconds since 1970.
+    pub expires: u64,
+    /// What a person said.
+    pub answer: Option<Answer>,
+}
+
+/// What a person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// This call, once.
+    Approved,
+    /// No.
+    Denied,
+}
+
+/// What the store says about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consulted {
+    /// It was approved; the approval is used up now.
+    Approved,
+    /// It was denied.
+    Denied,
+    /// It waits for an answer under this id.
+    Waiting(String),
+}
+
+/// A question to put into the store.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The hash of tool and arguments.
+    pub digest: Digest,
+    /// The tool.
+    pub tool: &'a str,
+    /// Its arguments.
+    pub arguments: &'a str,
+    /// Why a person is asked.
+    pub question: &'a str,
+    /// Now, in microseconds since 1970.
+    pub now: u64,
+}
+
+/// Uses up an approval of exactly this call, or leaves a question for a person.
+///
+/// # Errors
+/// If the store cannot be used: nobody consented.
+pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFault> {
+    change(state, asked.now, |all| {
+        let known = all.iter().position(|one| one.digest == asked.digest.to_string());
+        match known.and_then(|at| all.get(at).map(|one| (at, one.answer, one.id.clone()))) {
+            Some((at, Some(Answer::Approved), _)) => {
+                all.remove(at);
+                Consulted::Approved
+            }
+            Some((_, Some(Answer::Denied), _)) => Consulted::Denied,
+            Some((_, None, id)) => Consulted::Waiting(id),
+            None => {
+                let id = new_id(asked);
+                if all.len() >= MAX_WAITING {
+                    all.remove(0);
+                }
+                all.push(Pending {
+                    id: id.clone(),
+                    digest: asked.digest.to_string(),
+                    tool: asked.tool.to_owned(),
+                    arguments: asked.arguments.chars().take(MAX_SHOWN).collect(),
+                    question: asked.question.to_owned(),
+                    expires: asked.now.saturating_add(VALID_US),
+                    answer: None,
+                });
+                Consulted::Waiting(id)
+            }
+        }
+    })
+}
+
+/// Uses up an approval of exactly this call, if there is one. Leaves no question.
+///
+/// # Errors
+/// If the store cannot be used.
+pub fn take(state: &State, digest: Digest, now: u64) -> Result<bool, StateFault> {
+    if state.read(FILE)?.is_none() {
+        return Ok(false);
+    }
+    change(state, now, |all| {
+        let approved =
+            |one: &Pending| one.digest == digest.to_string() && one.answer == Some(Answer::Approved);
+        let at = all.iter().position(approved);
+        at.map(|at| all.remove(at)).is_some()
+    })
+}
+
+/// Records a person's answer; `None` if no question has this id.
+///
+/// # Errors
+/// If the store cannot be used.
+pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Option<Pending>, StateFault> {
+    change(state, now, |all| {
+        let one = all.iter_mut().find(|one| one.id == id && one.answer.is_none())?;
+        one.answer = Some(answer);
+        one.expires = now.saturating_add(VALID_US);
+        Some(one.clone())
+    })
+}
+
+/// What waits for an answer.
+///
+/// # Errors
+/// If the store cannot be used.
+pub fn pending(state: &State, now: u64) -> Result<Vec<Pending>, StateFault> {
+    change(state, now, |all| all.iter().filter(|one| one.answer.is_none()).cloned().collect())
+}
+
+fn change<T>(state: &State, now: u64, change: impl FnOnce(&mut Vec<Pending>) -> T) -> Result<T, StateFault> {
+    let _lock = state.lock(LOCK)?;
+    let fault = |error: serde_json::Error| StateFault::new("read", &state.path(FILE), error);
+    let before = match state.read(FILE)? {
+        Some(bytes) => serde_json::from_slice::<Vec<Pending>>(&bytes).map_err(fault)?,
+        None => Vec::new(),
+    };
+    let mut all = before.clone();
+    all.retain(|one| one.expires > now);
+    let result = change(&mut all);
+    if all != before {
+        let bytes = serde_json::to_vec_pretty(&all).map_err(fault)?;
+        state.replace(FILE, &bytes, true)?;
+    }
+    Ok(result)
+}
+
+/// Eight letters that no other question has, with overwhelming likelihood.
+fn new_id(asked: &Question<'_>) -> String {
+    let mut random = [0_u8; 16];
+    // Without randomness the hash and the time tell questions apart: an id is a name, not a secret.
+    let _ = getrandom::fill(&mut random);
+    let text = format!("{:?} {} {}", random, asked.digest, asked.now);
+    Digest::of(text.as_bytes()).to_string().chars().take(8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(digest: Digest, now: u64) -> Question<'static> {
+        Question { digest, tool: "shell", arguments: "{}", question: "may it?", now }
+    }
+
+    #[test]
+    fn an_approval_is_for_one_call_once_and_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        let (this, other) = (Digest::of(b"this"), Digest::of(b"other"));
+        let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
+        assert_eq!(consult(&state, &asked(this, 1)).unwrap(), Consulted::Waiting(id.clone()), "asked once");
+        assert!(answer(&state, "nope", Answer::Approved, 2).unwrap().is_none());
+        assert!(answer(&state, &id, Answer::Approved, 2).unwrap().is_some());
+        assert!(answer(&state, &id, Answer::Denied, 2).unwrap().is_none(), "answered already");
+        assert!(matches!(consult(&state, &asked(other, 3)).unwrap(), Consulted::Waiting(_)), "another call");
+        assert_eq!(consult(&state, &asked(this, 4)).unwrap(), Consulted::Approved);
+        assert!(
+            matches!(consult(&state, &asked(this, 5)).unwrap(), Consulted::Waiting(new) if new != id),
+            "used up"
+        );
+    }
+
+    #[test]
+    fn an_answer_expires_and_a_no_is_a_no() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        let this = Digest::of(b"this");
+        let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
+        answer(&state, &id, Answer::Approved, 0).unwrap();
+        assert!(!take(&state, this, VALID_US).unwrap(), "over");
+        let Consulted::Waiting(id) = consult(&state, &asked(this, VALID_US)).unwrap() else {
+            panic!("it waits")
+        };
+        answer(&state, &id, Answer::Denied, VALID_US).unwrap();
+        assert_eq!(consult(&state, &asked(this, VALID_US + 1)).unwrap(), Consulted::Denied);
+        assert!(pending(&state, VALID_US + 1).unwrap().is_empty());
+    }
+}

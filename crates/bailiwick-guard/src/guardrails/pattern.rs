@@ -1,0 +1,131 @@
+//! Patterns that cost nothing until a text could match: checked when read, compiled when first needed.
+//!
+//! Most patterns contain a word that every match must contain. Looking for that word is hundreds of times cheaper
+//! than compiling a pattern, and a hook process judges one call only.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+use regex_syntax::hir::{Hir, HirKind};
+
+/// The fewest bytes of a word worth looking for.
+const MIN_NEEDLE: usize = 2;
+/// The most alternatives that are looked for one by one.
+const MAX_NEEDLES: usize = 16;
+
+/// One pattern.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: String,
+    /// One of these is in every text that matches; `None` if nothing is known.
+    needles: Option<Vec<String>>,
+    regex: OnceLock<Option<Regex>>,
+}
+
+/// A pattern that cannot be compiled after all: too large.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TooLarge(pub(crate) String);
+
+impl Pattern {
+    /// Checks a pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let hir = regex_syntax::parse(text).map_err(|error| reason(&error))?;
+        Ok(Self { text: text.to_owned(), needles: needles(&hir), regex: OnceLock::new() })
+    }
+
+    /// Whether the pattern matches somewhere in the text.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, TooLarge> {
+        if !self.may_match(text) {
+            return Ok(false);
+        }
+        self.compiled().map(|regex| regex.is_match(text))
+    }
+
+    /// Whether a text could match, found out without the pattern itself.
+    pub(crate) fn may_match(&self, text: &str) -> bool {
+        self.needles
+            .as_ref()
+            .is_none_or(|needles| needles.iter().any(|needle| text.contains(needle.as_str())))
+    }
+
+    /// Compiles it now.
+    pub(crate) fn compiled(&self) -> Result<&Regex, TooLarge> {
+        let regex = self.regex.get_or_init(|| Regex::new(&self.text).ok());
+        regex.as_ref().ok_or_else(|| TooLarge(self.text.clone()))
+    }
+}
+
+fn reason(error: &regex_syntax::Error) -> String {
+    match error {
+        regex_syntax::Error::Parse(error) => error.kind().to_string(),
+        regex_syntax::Error::Translate(error) => error.kind().to_string(),
+        _ => "it is not a regular expression".to_owned(),
+    }
+}
+
+/// Words of which every match contains one.
+fn needles(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Literal(literal) => {
+            let word = std::str::from_utf8(&literal.0).ok()?;
+            (word.len() >= MIN_NEEDLE).then(|| vec![word.to_owned()])
+        }
+        HirKind::Capture(capture) => needles(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => needles(&repetition.sub),
+        HirKind::Concat(parts) => parts.iter().filter_map(needles).max_by_key(|words| worth(words)),
+        HirKind::Alternation(parts) => {
+            let all: Option<Vec<Vec<String>>> = parts.iter().map(needles).collect();
+            let all: Vec<String> = all?.into_iter().flatten().collect();
+            (all.len() <= MAX_NEEDLES).then_some(all)
+        }
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) | HirKind::Repetition(_) => None,
+    }
+}
+
+/// How much a set of words narrows: its shortest word, less what it costs to look for many.
+fn worth(words: &[String]) -> (usize, usize) {
+    (words.iter().map(String::len).min().unwrap_or(0), usize::MAX - words.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn needles_are_words_that_every_match_has() {
+        let of = |text| Pattern::new(text).unwrap().needles;
+        assert_eq!(of(r"^rm\s+-rf?"), Some(vec!["-r".to_owned()]));
+        assert_eq!(of(r"git push.*(--force|-f)\b"), Some(vec!["git push".to_owned()]));
+        assert_eq!(of("(abc|def)+"), Some(vec!["abc".to_owned(), "def".to_owned()]));
+        assert_eq!(of("(abc|d)"), None);
+        assert_eq!(of("(abc)?"), None);
+        assert_eq!(of("(?i)abc"), None);
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_says_why() {
+        assert_eq!(Pattern::new("a(").unwrap_err(), "unclosed group");
+        assert!(Pattern::new(r"\p{nope}").is_err());
+        let large = Pattern::new(r"(\w{1000}){1000}").unwrap();
+        assert!(large.is_match("x").is_err(), "found when it is needed");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The shortcut never changes the answer.
+        #[test]
+        fn needles_change_no_answer(
+            regex in r"(\^)?([ab]{1,3}|\(ab\|ba\)|\(aa\)\?|\[ab\]|a\*|\(b\|aba\)\+){1,4}(\$)?",
+            text in "[abc]{0,12}",
+        ) {
+            if let Ok(plain) = Regex::new(&regex) {
+                prop_assert_eq!(Pattern::new(&regex).unwrap().is_match(&text), Ok(plain.is_match(&text)));
+            }
+        }
+    }
+}

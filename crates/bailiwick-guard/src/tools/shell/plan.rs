@@ -1,0 +1,76 @@
+//! What the sandboxes of a call must hold: the call's own authority, as it means on this host.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use bailiwick_confine::host::{located, with_own};
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::path::AbsPath;
+use bailiwick_policy::plan::{FileGrant, Plan};
+
+use super::args::is_loader;
+use crate::gate::ToolContext;
+
+/// A plan, and the session's values of the variables that the call may see.
+pub(super) struct Held {
+    pub(super) plan: Plan,
+    pub(super) granted: BTreeMap<OsString, OsString>,
+}
+
+impl Held {
+    pub(super) fn of(context: &ToolContext) -> Result<Self, String> {
+        let plan = plan(context)?;
+        let granted = variables(&plan, context);
+        Ok(Self { plan, granted })
+    }
+
+    /// The plan of one program, which also gets these variables. The caller's own values win over the session's.
+    pub(super) fn with(&self, env: BTreeMap<String, String>) -> (Plan, BTreeMap<OsString, OsString>) {
+        let mut granted = self.granted.clone();
+        for (name, value) in &env {
+            if let Some(known) = granted.get_mut(OsString::from(name).as_os_str()) {
+                *known = value.into();
+            }
+        }
+        (self.plan.clone().with_variables(env), granted)
+    }
+}
+
+pub(super) fn plan(context: &ToolContext) -> Result<Plan, String> {
+    let of = |facts: &HostFacts| Plan::of("shell", context.authority(), facts);
+    let first = of(&HostFacts::unknown()).map_err(|finding| finding.to_string())?;
+    let known = context.own().try_fold(HostFacts::unknown(), |known, own| {
+        let own = own.to_str().and_then(|path| AbsPath::new(path).ok());
+        own.map(|own| with_own(known, own)).ok_or("a folder of Bailiwick's own is not text")
+    })?;
+    let known = located(known, first.files().iter().map(FileGrant::path));
+    let known = known.map_err(|unseen| format!("{unseen}: {}", unseen.source))?;
+    of(&known).map_err(|finding| finding.to_string())
+}
+
+/// Those that are read are recorded; those that are injected are the grant's own doing.
+fn variables(plan: &Plan, context: &ToolContext) -> BTreeMap<OsString, OsString> {
+    let (session, wanted) = (context.session(), plan.environment());
+    let mut granted = BTreeMap::new();
+    let mut give = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            granted.insert(name.into(), value.into());
+        }
+    };
+    if wanted.read_all {
+        // "All" never means what makes programs load code.
+        session
+            .variables()
+            .filter(|(name, _)| !is_loader(name))
+            .for_each(|(name, value)| give(name, Some(value)));
+    }
+    for name in &wanted.injected {
+        give(&name.value, session.variable(&name.value));
+    }
+    for name in &wanted.read {
+        if let Ok(value) = context.env(&name.value) {
+            give(&name.value, value);
+        }
+    }
+    granted
+}

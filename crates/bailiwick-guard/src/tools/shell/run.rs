@@ -1,0 +1,212 @@
+//! Programs side by side, each in a sandbox of its own, until all of them have ended.
+//!
+//! They are started and watched by one thread of the runtime's pool. Whoever waits for them holds the other end of a
+//! pipe: when that closes, or their time is over, every process of every sandbox is ended.
+//!
+//! Fails closed when: a sandbox cannot be made. Then what was started beside it is ended too.
+
+use std::io::{Error, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use bailiwick_confine::{Command, Confined, Exit, Fault, Options, Prepared, Refusal, Status, Stdio, Step};
+use bailiwick_egress::{Egress, Event, Running, Sockets};
+use bailiwick_policy::plan::Plan;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::streams;
+use crate::journal::{Journal, of_network};
+
+/// One program of a pipeline.
+pub(super) struct Stage {
+    pub(super) plan: Plan,
+    pub(super) command: Command,
+}
+
+/// How one program ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Ended(Exit),
+    /// There is no such program, or it cannot be started; the code is a shell's.
+    Missing(i32, Error),
+}
+
+/// How a pipeline ended.
+pub(super) struct Ended {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) timed_out: bool,
+    /// What was held, of every sandbox that was made.
+    pub(super) held: Vec<Status>,
+}
+
+/// Where decisions of the network go: the journal, and those that refuse into the result.
+#[derive(Clone)]
+pub(super) struct Witness {
+    journal: Journal,
+    tool: String,
+    refused: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Witness {
+    pub(super) fn new(journal: Journal, tool: String) -> Self {
+        Self { journal, tool, refused: Arc::default() }
+    }
+
+    /// What the network was refused so far, each once.
+    pub(super) fn refused(&self) -> Vec<Event> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, event: &Event) {
+        // A journal that takes no more refuses the next call; the decision itself stands.
+        drop(self.journal.append(of_network(event, &self.tool)));
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if event.refusal().is_some() && refused.len() < MAX_REFUSED && !refused.contains(event) {
+            refused.push(event.clone());
+        }
+    }
+}
+
+/// How many refusals of the network one result names.
+const MAX_REFUSED: usize = 64;
+
+/// Runs programs side by side until all have ended or the deadline is over.
+pub(super) async fn pipeline(
+    stages: Vec<Stage>,
+    witness: &Witness,
+    deadline: Instant,
+) -> Result<Ended, Error> {
+    let witness = witness.clone();
+    // Whoever drops this call drops `held`, and with it the programs.
+    let (given_up, held) = streams::pair()?;
+    let ended = tokio::task::spawn_blocking(move || run(stages, &witness, &given_up, deadline)).await;
+    drop(held);
+    ended.map_err(Error::other)?
+}
+
+/// A program that runs, or the reason why it does not.
+enum Slot {
+    /// The network ends with the program.
+    Running {
+        confined: Box<Confined>,
+        _network: Option<Running>,
+    },
+    Over(Outcome),
+}
+
+fn run(stages: Vec<Stage>, witness: &Witness, given_up: &OwnedFd, deadline: Instant) -> Result<Ended, Error> {
+    let mut slots = stages.into_iter().map(|stage| start(stage, witness)).collect::<Result<Vec<_>, _>>()?;
+    let held = slots.iter().filter_map(Slot::status).collect();
+    let timed_out = watch(&mut slots, given_up, deadline)?;
+    let outcomes = slots.into_iter().map(Slot::outcome).collect::<Result<_, _>>()?;
+    Ok(Ended { outcomes, timed_out, held })
+}
+
+impl Slot {
+    fn status(&self) -> Option<Status> {
+        match self {
+            Self::Running { confined, .. } => Some(confined.status().clone()),
+            Self::Over(_) => None,
+        }
+    }
+
+    fn outcome(self) -> Result<Outcome, Error> {
+        match self {
+            Self::Running { mut confined, .. } => confined.wait().map(Outcome::Ended).map_err(Error::other),
+            Self::Over(outcome) => Ok(outcome),
+        }
+    }
+}
+
+/// Waits for programs to end; ends them when their time is over or nobody waits for them any more.
+fn watch(slots: &mut [Slot], given_up: &OwnedFd, deadline: Instant) -> Result<bool, Error> {
+    loop {
+        let running = slots.iter().filter_map(|slot| match slot {
+            Slot::Running { confined, .. } => Some(confined.as_fd()),
+            Slot::Over(_) => None,
+        });
+        let mut asked: Vec<_> = running.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        if asked.is_empty() {
+            return Ok(false);
+        }
+        asked.push(PollFd::new(given_up, PollFlags::IN));
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+        let ready = match poll(&mut asked, left.as_ref()) {
+            Err(Errno::INTR) => continue,
+            answer => answer?,
+        };
+        let abandoned = asked.pop().is_some_and(|one| !one.revents().is_empty());
+        let ended: Vec<bool> = asked.iter().map(|one| !one.revents().is_empty()).collect();
+        drop(asked);
+        if ready == 0 || abandoned {
+            slots.iter_mut().for_each(Slot::kill);
+            return Ok(ready == 0);
+        }
+        let running = slots.iter_mut().filter(|slot| matches!(slot, Slot::Running { .. }));
+        for (slot, _) in running.zip(ended).filter(|(_, ended)| *ended) {
+            slot.settle()?;
+        }
+    }
+}
+
+impl Slot {
+    fn kill(&mut self) {
+        if let Self::Running { confined, .. } = self {
+            confined.kill();
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        if let Self::Running { confined, .. } = self {
+            *self = Self::Over(Outcome::Ended(confined.wait().map_err(Error::other)?));
+        }
+        Ok(())
+    }
+}
+
+/// Starts one program; that there is none is said on its errors and is no fault.
+fn start(stage: Stage, witness: &Witness) -> Result<Slot, Error> {
+    let name = stage.command.program.to_string_lossy().into_owned();
+    let errors = match &stage.command.stdio {
+        Stdio::Descriptors { stderr, .. } => Some(stderr.try_clone()?),
+        Stdio::Inherit | Stdio::Terminal => None,
+    };
+    match confined(stage, witness) {
+        Ok(slot) => Ok(slot),
+        Err((Some(code), why)) => {
+            if let Some(errors) = errors {
+                // A reader that is gone need not hear it.
+                drop(std::fs::File::from(errors).write_all(format!("{name}: {why}\n").as_bytes()));
+            }
+            Ok(Slot::Over(Outcome::Missing(code, why)))
+        }
+        Err((None, why)) => Err(why),
+    }
+}
+
+/// A started program; or why not, with a shell's code for it if the program itself is the reason.
+fn confined(stage: Stage, witness: &Witness) -> Result<Slot, (Option<i32>, Error)> {
+    let prepared = Prepared::new(&stage.plan, stage.command, Options::default())
+        .map_err(|refusal| (shell_code(&refusal), Error::other(refusal)))?;
+    let started = prepared
+        .spawn()
+        .map_err(|fault: Fault| ((fault.step == Step::Exec).then_some(126), Error::other(fault)));
+    let mut confined = started?;
+    let network = confined.take_egress().map(|sockets| {
+        let bailiwick_confine::EgressSockets { dns_udp, dns_tcp, relays, redirected } = sockets;
+        let sockets = Sockets { dns_udp, dns_tcp, relays, redirected };
+        let witness = witness.clone();
+        let events = Box::new(move |event| witness.note(&event));
+        let options = bailiwick_egress::Options { events, ..bailiwick_egress::Options::default() };
+        Egress::new(stage.plan.network(), options).serve(sockets)
+    });
+    let network = network.transpose().map_err(|fault| (None, fault))?;
+    Ok(Slot::Running { confined: Box::new(confined), _network: network })
+}
+
+/// The code that shells have for a program that is not there or is none.
+fn shell_code(refusal: &Refusal) -> Option<i32> {
+    Some(i32::from(refusal.exit_code())).filter(|code| *code != 125)
+}

@@ -1,0 +1,225 @@
+//! Walking a folder that was opened, in the order of names, each folder before what lies in it.
+//!
+//! Everything is reached from the descriptor of the folder above it, by calls in which the kernel follows no link and
+//! leaves that folder no other way. Links are met, never followed. Where the call may see only parts, what it may not
+//! see is passed over in silence, as are names that cannot be judged because they are not UTF-8.
+//!
+//! Holds one descriptor a level and a bounded number of names.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use bailiwick_policy::path::AbsPath;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+
+use crate::gate::{Look, Place, ToolContext, child};
+use crate::open::NO_LINKS;
+use crate::tool::ToolError;
+
+/// The most names of one folder that are worth keeping.
+pub(super) const MAX_NAMES: usize = 100_000;
+
+/// A walk through a folder.
+pub(super) struct Walk<'c> {
+    context: &'c ToolContext,
+    look: Look,
+    whole: bool,
+    levels: Vec<Level>,
+    /// How many levels are walked.
+    depth: usize,
+    /// How many names of one folder are kept.
+    keep: usize,
+    /// Folders that could not be opened.
+    pub(super) unreadable: usize,
+    /// A folder had more names than were kept.
+    pub(super) overfull: bool,
+}
+
+struct Level {
+    folder: OwnedFd,
+    /// Where it lies, as far as that can be written.
+    path: Option<AbsPath>,
+    /// Its path below the start, with a slash behind it.
+    shown: String,
+    names: std::vec::IntoIter<Vec<u8>>,
+}
+
+/// What was met.
+pub(super) struct Met {
+    /// Its path below the start; bytes that are not UTF-8 are replaced.
+    pub(super) shown: String,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Bytes, of a file.
+    pub(super) size: u64,
+    /// Where a link points.
+    pub(super) target: Option<String>,
+    path: Option<AbsPath>,
+    name: Vec<u8>,
+}
+
+/// What lies in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+impl Kind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Link => "link",
+            Self::Other => "other",
+        }
+    }
+
+    fn of(stat: &Stat) -> Self {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Self::Other,
+        }
+    }
+}
+
+impl<'c> Walk<'c> {
+    /// A walk from an opened folder, so many levels deep, keeping so many names of each folder.
+    pub(super) fn new(
+        context: &'c ToolContext,
+        look: Look,
+        place: Place,
+        depth: usize,
+        keep: usize,
+    ) -> std::io::Result<Self> {
+        let mut walk = Self {
+            context,
+            look,
+            whole: place.whole,
+            levels: Vec::new(),
+            depth,
+            keep,
+            unreadable: 0,
+            overfull: false,
+        };
+        walk.enter(place.file.into(), Some(place.path), String::new())?;
+        Ok(walk)
+    }
+
+    /// What is met next; nothing at the end.
+    ///
+    /// # Errors
+    /// The denial, if the grant was revoked meanwhile.
+    pub(super) fn next(&mut self) -> Result<Option<Met>, ToolError> {
+        loop {
+            self.context.still_granted()?;
+            let Some(level) = self.levels.last_mut() else { return Ok(None) };
+            let Some(name) = level.names.next() else {
+                self.levels.pop();
+                continue;
+            };
+            // What is gone meanwhile is not there.
+            let Ok(stat) = rustix::fs::statat(&level.folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            let met = level.met(name, &stat);
+            if !self.sees(&met) {
+                continue;
+            }
+            if met.kind == Kind::Folder && self.levels.len() < self.depth {
+                self.descend(&met);
+            }
+            return Ok(Some(met));
+        }
+    }
+
+    /// Opens a file that was just met, for reading. Nothing if it is no plain file any more, or cannot be opened.
+    ///
+    /// # Errors
+    /// The denial, where each file is asked for by itself.
+    pub(super) fn open(&self, met: &Met) -> Result<Option<File>, ToolError> {
+        let Some(level) = self.levels.last() else { return Ok(None) };
+        if !self.whole {
+            match &met.path {
+                Some(path) => self.context.check_met(path)?,
+                None => return Ok(None),
+            }
+        }
+        let opened = below(&level.folder, &met.name, OFlags::NONBLOCK | OFlags::NOCTTY);
+        let plain = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|stat| Kind::of(&stat) == Kind::File);
+        Ok(opened.ok().filter(plain).map(File::from))
+    }
+
+    fn sees(&self, met: &Met) -> bool {
+        let closed = |path: &AbsPath| self.context.is_never_granted(Path::new(&path.to_string()));
+        if self.whole {
+            return !met.path.as_ref().is_some_and(closed);
+        }
+        let Some(path) = &met.path else { return false };
+        self.context.may_see(path, self.look)
+            || (met.kind == Kind::Folder && self.context.leads_on(path, self.look))
+    }
+
+    fn descend(&mut self, met: &Met) {
+        let Some(level) = self.levels.last() else { return };
+        let entered = below(&level.folder, &met.name, OFlags::DIRECTORY)
+            .map_err(Into::into)
+            .and_then(|folder| self.enter(folder, met.path.clone(), format!("{}/", met.shown)));
+        self.unreadable += usize::from(entered.is_err());
+    }
+
+    fn enter(&mut self, folder: OwnedFd, path: Option<AbsPath>, shown: String) -> std::io::Result<()> {
+        let mut names = BTreeSet::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            names.insert(name.to_vec());
+            if names.len() > self.keep {
+                names.pop_last();
+                self.overfull = true;
+            }
+        }
+        let names = names.into_iter().collect::<Vec<_>>().into_iter();
+        self.levels.push(Level { folder, path, shown, names });
+        Ok(())
+    }
+}
+
+impl Level {
+    fn met(&self, name: Vec<u8>, stat: &Stat) -> Met {
+        let kind = Kind::of(stat);
+        let text = std::str::from_utf8(&name).ok();
+        let path = self.path.as_ref().zip(text).and_then(|(folder, name)| child(folder, name));
+        let target = (kind == Kind::Link)
+            .then(|| rustix::fs::readlinkat(&self.folder, &*name, Vec::new()).ok())
+            .flatten()
+            .map(|target| String::from_utf8_lossy(target.as_bytes()).into_owned());
+        Met {
+            shown: format!("{}{}", self.shown, String::from_utf8_lossy(&name)),
+            kind,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            target,
+            path,
+            name,
+        }
+    }
+}
+
+/// Opens what has this name in the folder, whatever it is, but never a link.
+fn below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::openat2(folder, name, flags, Mode::empty(), NO_LINKS | ResolveFlags::BENEATH)
+}

@@ -1,0 +1,275 @@
+//! Messages one a line, over any pair of streams.
+//!
+//! Every line is answered or passed on, whatever it holds, and the next one is read. Memory is bounded: a line has at
+//! most 16 MiB, what is longer is skipped and answered; requests that wait for their answer are bounded in number and
+//! size, and one more is told to come back later. When the input ends, running calls have a moment to finish and are
+//! then cut off; when nobody reads the output, at once.
+//!
+//! Fails closed when: a message can be read in two ways (a key that is given twice). It is refused.
+
+mod frames;
+mod json;
+pub(crate) mod message;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::{RoleServer, serve_directly_with_ct};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::frames::{Frame, Frames};
+use self::message::Malformed;
+
+/// How long running calls may take once the input has ended.
+const LINGER: Duration = Duration::from_millis(1500);
+
+/// How many requests may wait for their answers.
+const MAX_PENDING: usize = 256;
+
+/// How many bytes the requests that wait for their answers may have.
+const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
+
+/// Serves until the input ends, nobody reads the output, or `stop` is cancelled. Every call has ended by then.
+///
+/// # Errors
+/// If the service itself broke.
+pub async fn serve<H, R, W>(handler: H, reader: R, writer: W, stop: CancellationToken) -> std::io::Result<()>
+where
+    H: ServerHandler,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let transport = Lines::new(reader, writer, stop.clone());
+    // Without an opening: a request of any era may come first.
+    let running = serve_directly_with_ct(handler, transport, None, stop);
+    running.waiting().await.map(drop).map_err(std::io::Error::other)
+}
+
+/// The process's own input and output. Where both are pipes, no thread waits for them.
+pub fn standard() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    rmcp::transport::stdio_pipes()
+}
+
+/// The transport.
+struct Lines<R, W> {
+    frames: Frames<R>,
+    output: Output<W>,
+    pending: Arc<Pending>,
+    /// An answer of our own that is being written; nothing is read meanwhile.
+    answering: Option<JoinHandle<()>>,
+    /// The opening, until it is answered: nothing is read meanwhile, so that its answer comes first.
+    opening: Option<RequestId>,
+    /// Since the input ended: until when calls may run.
+    until: Option<Instant>,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn new(reader: R, writer: W, stop: CancellationToken) -> Self {
+        Self {
+            frames: Frames::new(reader),
+            output: Output { writer: Arc::new(tokio::sync::Mutex::new(writer)), stop },
+            pending: Arc::default(),
+            answering: None,
+            opening: None,
+            until: None,
+        }
+    }
+
+    fn answer(&mut self, malformed: &Malformed) {
+        let (output, line) = (self.output.clone(), malformed.to_line());
+        // A reader that has gone ends the service; nothing is left to do here.
+        self.answering = Some(tokio::spawn(async move { drop(output.write(&line, || ()).await) }));
+    }
+
+    /// Lets a message in, if its request can wait for an answer.
+    fn admit(&self, message: &ClientJsonRpcMessage, size: usize) -> Result<(), Malformed> {
+        match message {
+            JsonRpcMessage::Request(request) => self.pending.add(&request.id, size),
+            JsonRpcMessage::Notification(note) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &note.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.pending.remove(id);
+                }
+                Ok(())
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let (output, pending) = (self.output.clone(), Arc::clone(&self.pending));
+        async move {
+            let line = line(&item)?;
+            // Once the answer can be read its id is free, and nothing is written before it.
+            let answered = || match &item {
+                JsonRpcMessage::Response(response) => pending.remove(&response.id),
+                JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| pending.remove(id)),
+                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+            };
+            output.write(&line, answered).await
+        }
+    }
+
+    /// May be dropped and called again at any await: nothing that was read is lost.
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            if let Some(answering) = &mut self.answering {
+                drop(answering.await);
+                self.answering = None;
+            }
+            if let Some(opening) = &self.opening {
+                self.pending.answered(opening).await;
+                self.opening = None;
+            }
+            if let Some(until) = self.until {
+                self.pending.ended(until).await;
+                // What still runs is cut off now.
+                self.output.stop.cancel();
+                return None;
+            }
+            let read = match self.frames.next().await {
+                Ok(Frame::Whole(text)) => message::read(&text).and_then(|message| match message {
+                    Some(message) => self.admit(&message, text.len()).map(|()| Some(message)),
+                    None => Ok(None),
+                }),
+                Ok(Frame::TooLong) => Err(Malformed::too_long()),
+                // An input that cannot be read any more has ended.
+                Ok(Frame::End) | Err(_) => {
+                    self.until = Some(Instant::now() + LINGER);
+                    continue;
+                }
+            };
+            match read {
+                Ok(Some(message)) => {
+                    self.opening = opening(&message);
+                    return Some(message);
+                }
+                Ok(None) => {}
+                Err(malformed) => self.answer(&malformed),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        if let Some(answering) = self.answering.take() {
+            drop(answering.await);
+        }
+        Ok(())
+    }
+}
+
+/// The id of an `initialize`.
+fn opening(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => {
+            matches!(request.request, ClientRequest::InitializeRequest(_)).then(|| request.id.clone())
+        }
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Notification(_) | JsonRpcMessage::Error(_) => None,
+    }
+}
+
+fn line(item: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(item)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Where answers go. A message is written whole before the next.
+struct Output<W> {
+    writer: Arc<tokio::sync::Mutex<W>>,
+    stop: CancellationToken,
+}
+
+impl<W: AsyncWrite + Unpin> Output<W> {
+    /// Writes a line when it is its turn; `first` is done before.
+    async fn write(&self, line: &[u8], first: impl FnOnce()) -> std::io::Result<()> {
+        let mut writer = self.writer.lock().await;
+        first();
+        let written = async {
+            writer.write_all(line).await?;
+            writer.flush().await
+        };
+        let written = written.await;
+        if written.is_err() {
+            self.stop.cancel();
+        }
+        written
+    }
+}
+
+impl<W> Clone for Output<W> {
+    fn clone(&self) -> Self {
+        Self { writer: Arc::clone(&self.writer), stop: self.stop.clone() }
+    }
+}
+
+/// Requests that wait for their answers, with their sizes.
+#[derive(Default)]
+struct Pending {
+    requests: Mutex<HashMap<RequestId, usize>>,
+    fewer: Notify,
+}
+
+impl Pending {
+    fn add(&self, id: &RequestId, size: usize) -> Result<(), Malformed> {
+        let mut requests = self.locked();
+        if requests.contains_key(id) {
+            return Err(Malformed::repeated(id.clone()));
+        }
+        let bytes = requests.values().sum::<usize>() + size;
+        if requests.len() >= MAX_PENDING || bytes > MAX_PENDING_BYTES {
+            return Err(Malformed::busy(id.clone()));
+        }
+        requests.insert(id.clone(), size);
+        Ok(())
+    }
+
+    fn remove(&self, id: &RequestId) {
+        self.locked().remove(id);
+        self.fewer.notify_one();
+    }
+
+    /// Waits until a request has its answer.
+    async fn answered(&self, id: &RequestId) {
+        while self.locked().contains_key(id) {
+            self.fewer.notified().await;
+        }
+    }
+
+    /// Waits until nothing waits any more, or for this long.
+    async fn ended(&self, until: Instant) {
+        while !self.locked().is_empty() && Instant::now() < until {
+            drop(tokio::time::timeout_at(until, self.fewer.notified()).await);
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, usize>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,340 @@
+//! Plans: what a sandbox must hold, merged from the lines of a manifest, a grant or a call, with their origins.
+//!
+//! A plan is made from an [`Authority`] and from nothing else, so it never says more than the authority does.
+//! Targets and sandboxes read plans; none of them sees a dialect.
+
+mod base;
+mod build;
+mod explain;
+mod files;
+mod ports;
+#[cfg(test)]
+mod tests;
+
+pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_FOLDERS, PROTECTED, STUBS, run_later};
+pub use explain::Explained;
+pub use files::{FileGrant, Mount};
+pub use ports::Ports;
+
+use std::collections::BTreeMap;
+
+use crate::authority::Authority;
+use crate::capability::{Capability, ClockActions, Endpoint, Program};
+use crate::enforcement::{Aspect, Floor, Level, Requirement};
+use crate::facts::{HostFacts, Place};
+use crate::finding::Finding;
+use crate::manifest::{Checked, CheckedTool, Limits, Origin};
+use crate::net::NetRule;
+use crate::path::AbsPath;
+
+/// What a sandbox must hold.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    subject: Subject,
+    command: Option<(String, Vec<String>)>,
+    files: Vec<FileGrant>,
+    network: Network,
+    exec: Exec,
+    environment: Environment,
+    ipc: Ipc,
+    clock: Option<ClockActions>,
+    limits: Limits,
+    assertions: Vec<Sourced<Assertion>>,
+    protected: Vec<AbsPath>,
+    /// What the host has, where it was asked.
+    places: BTreeMap<AbsPath, Place>,
+    lines: Vec<Line>,
+}
+
+/// Whose plan it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The server's or agent's name, or the command's.
+    pub name: String,
+    /// The manifest's version.
+    pub version: Option<String>,
+    /// The one tool it is for; `None` is the whole server.
+    pub tool: Option<String>,
+}
+
+/// A value and the lines it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    origins: Vec<usize>,
+}
+
+/// A line that counts for the plan.
+#[derive(Debug, Clone)]
+struct Line {
+    tool: Option<String>,
+    capability: Capability,
+    span: crate::finding::Span,
+}
+
+/// Whom the network may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// Nobody.
+    None,
+    /// Whom these rules name; never empty.
+    Allow(Vec<Sourced<NetRule>>),
+    /// Every name and port; answers with private addresses are still refused.
+    Any,
+}
+
+/// Which programs may be started, besides the one that is run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exec {
+    /// Every program, and how.
+    pub any: Option<Spawning>,
+    /// These programs.
+    pub programs: Vec<Sourced<ProgramGrant>>,
+}
+
+/// One program that may be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramGrant {
+    /// Which.
+    pub program: Program,
+    /// How.
+    pub spawning: Spawning,
+}
+
+/// How a program may be started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spawning {
+    /// It brings a sandbox of its own, for which it needs namespaces.
+    pub nested_sandbox: bool,
+    /// It may lie in a folder that the sandbox can write.
+    pub from_writable: bool,
+}
+
+/// Which variables are visible. Everything else is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Set to these values.
+    pub fixed: BTreeMap<String, String>,
+    /// Set by the host when the process starts, secrets among them; the plan never has their values.
+    pub injected: Vec<Sourced<Box<str>>>,
+    /// Taken from the caller's environment as they are.
+    pub read: Vec<Sourced<Box<str>>>,
+    /// Every variable of the caller is visible.
+    pub read_all: bool,
+}
+
+/// Which local services may be talked to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ipc {
+    /// All of them.
+    pub any: bool,
+    /// These.
+    pub endpoints: Vec<Sourced<Endpoint>>,
+}
+
+/// A promise that no sandbox holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assertion {
+    /// Its id.
+    pub id: Box<str>,
+    /// What is promised.
+    pub description: Option<Box<str>>,
+}
+
+impl Plan {
+    /// The plan for a whole server: the kernel cannot tell its tools apart.
+    ///
+    /// # Errors
+    /// A finding if no list of rules says what the manifest allows.
+    pub fn server(checked: &Checked, facts: &HostFacts) -> Result<Self, Finding> {
+        build::of_manifest(checked, None, facts)
+    }
+
+    /// The plan for one tool alone.
+    ///
+    /// # Errors
+    /// A finding if no list of rules says what the tool is allowed.
+    pub fn tool(checked: &Checked, tool: &CheckedTool, facts: &HostFacts) -> Result<Self, Finding> {
+        build::of_manifest(checked, Some(tool), facts)
+    }
+
+    /// The plan for an authority from anywhere: a grant, or the meet that a call runs under.
+    ///
+    /// # Errors
+    /// A finding if no list of rules says what is allowed.
+    pub fn of(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Self, Finding> {
+        build::of_authority(name, authority, facts)
+    }
+
+    /// The same plan with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same plan, where these variables are set besides; one that is granted keeps the host's value.
+    #[must_use]
+    pub fn with_variables(mut self, variables: BTreeMap<String, String>) -> Self {
+        self.environment.fixed.extend(variables);
+        self
+    }
+
+    /// Whose plan it is.
+    #[must_use]
+    pub const fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// The command that starts the server, if the manifest has one.
+    #[must_use]
+    pub fn command(&self) -> Option<(&str, &[String])> {
+        self.command.as_ref().map(|(command, args)| (&**command, &**args))
+    }
+
+    /// What may be done to which files: merged, outer before inner, none within another that allows as much.
+    #[must_use]
+    pub fn files(&self) -> &[FileGrant] {
+        &self.files
+    }
+
+    /// The same for targets that can only mount whole trees, see [`Mount`].
+    #[must_use]
+    pub fn mounts(&self) -> Vec<Mount> {
+        files::mounts(&self.files)
+    }
+
+    /// The paths that lines name for writing, also those that lie within another one's tree.
+    pub fn written(&self) -> impl Iterator<Item = AbsPath> {
+        self.lines.iter().filter_map(|line| {
+            let Capability::Fs { actions, path } = &line.capability else { return None };
+            files::writes(*actions).then(|| path.base())
+        })
+    }
+
+    /// The places that every sandbox shows, without those that the host is known not to have.
+    pub fn base(&self) -> impl Iterator<Item = &'static BaseEntry> {
+        BASE.iter().filter(|entry| self.place(entry.path) != Some(Place::Missing))
+    }
+
+    /// What the host has at a path, if it was asked.
+    #[must_use]
+    pub fn place(&self, path: &str) -> Option<Place> {
+        if self.places.is_empty() {
+            return None;
+        }
+        self.places.get(&AbsPath::new(path).ok()?).copied()
+    }
+
+    /// Whom the network may reach.
+    #[must_use]
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Which programs may be started.
+    #[must_use]
+    pub const fn exec(&self) -> &Exec {
+        &self.exec
+    }
+
+    /// Which variables are visible.
+    #[must_use]
+    pub const fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Which local services may be talked to.
+    #[must_use]
+    pub const fn ipc(&self) -> &Ipc {
+        &self.ipc
+    }
+
+    /// What may be known of the clock.
+    #[must_use]
+    pub const fn clock(&self) -> Option<ClockActions> {
+        self.clock
+    }
+
+    /// Resource limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Promises that no sandbox holds.
+    #[must_use]
+    pub fn assertions(&self) -> &[Sourced<Assertion>] {
+        &self.assertions
+    }
+
+    /// Paths that are never visible, whatever is granted: the product's own policy, keys and journal.
+    #[must_use]
+    pub fn protected(&self) -> &[AbsPath] {
+        &self.protected
+    }
+
+    /// Whether a program that may be started brings a sandbox of its own.
+    #[must_use]
+    pub fn nested_sandbox(&self) -> bool {
+        self.exec.spawnings().any(|spawning| spawning.nested_sandbox)
+    }
+
+    /// Whether a program may be started from a folder that the sandbox can write.
+    #[must_use]
+    pub fn from_writable(&self) -> bool {
+        self.exec.spawnings().any(|spawning| spawning.from_writable)
+    }
+
+    /// The lines that a value comes from.
+    pub fn origins<'a, T>(&'a self, value: &'a Sourced<T>) -> impl Iterator<Item = Origin> + 'a {
+        self.origins_at(&value.origins)
+    }
+
+    fn origins_at<'a>(&'a self, at: &'a [usize]) -> impl Iterator<Item = Origin> + 'a {
+        at.iter().filter_map(|index| self.lines.get(*index)).map(|line| Origin {
+            tool: line.tool.clone(),
+            capability: line.capability.to_string(),
+            span: line.span,
+        })
+    }
+
+    /// What is demanded where nobody says otherwise: files by the kernel; the network by the kernel if there is
+    /// none, else at least through a supervisor.
+    #[must_use]
+    pub fn floor(&self) -> Floor {
+        let network = if self.network == Network::None { Level::Kernel } else { Level::Mediated };
+        Floor::none()
+            .with(Requirement::level(Aspect::Files, Level::Kernel))
+            .with(Requirement::level(Aspect::Network, network))
+    }
+}
+
+impl std::fmt::Display for ProgramGrant {
+    /// The capability that grants it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Spawning { nested_sandbox, from_writable } = self.spawning;
+        let program = Some(self.program.clone());
+        write!(f, "{}", Capability::Exec { program, nested_sandbox, from_writable })
+    }
+}
+
+impl Exec {
+    /// Whether nothing may be started.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.any.is_none() && self.programs.is_empty()
+    }
+
+    fn spawnings(&self) -> impl Iterator<Item = Spawning> {
+        self.any.into_iter().chain(self.programs.iter().map(|program| program.value.spawning))
+    }
+}
+
+impl Network {
+    /// The rules; empty for `None` and for `Any`.
+    #[must_use]
+    pub fn rules(&self) -> &[Sourced<NetRule>] {
+        if let Self::Allow(rules) = self { rules } else { &[] }
+    }
+}

@@ -1,0 +1,198 @@
+//! From an authority to a plan.
+
+use std::collections::HashMap;
+
+use super::{
+    Assertion, Environment, Exec, Ipc, Line, Network, Plan, ProgramGrant, Sourced, Spawning, Subject, files,
+};
+use crate::authority::{Authority, env_flags, exec_flags};
+use crate::capability::{Capability, ClockActions, Endpoint, Program};
+use crate::facts::HostFacts;
+use crate::finding::{Code, Finding};
+use crate::lattice::Flags;
+use crate::manifest::{Checked, CheckedTool, Limits};
+use crate::net::{NetRule, NetScope};
+use crate::path::AbsPath;
+
+pub(super) fn of_manifest(
+    checked: &Checked,
+    tool: Option<&CheckedTool>,
+    facts: &HostFacts,
+) -> Result<Plan, Finding> {
+    let manifest = checked.manifest();
+    let authority = tool.map_or_else(|| checked.authority(), |tool| tool.authority());
+    let mut lines = Vec::new();
+    for (owner, line) in checked.lines_of(tool.map(CheckedTool::name)) {
+        let capability = line.value.resolve(|name| facts.variable(name).cloned())?;
+        lines.push(Line { tool: owner.map(str::to_owned), capability, span: line.span });
+    }
+    let subject = Subject {
+        name: manifest.name().to_owned(),
+        version: Some(manifest.version().to_owned()),
+        tool: tool.map(|tool| tool.name().to_owned()),
+    };
+    let mut plan = build(subject, authority, lines, facts)?;
+    plan.command = manifest.command().map(|(command, args)| (command.to_owned(), args.to_vec()));
+    plan.limits = *manifest.limits();
+    plan.environment.fixed.clone_from(manifest.env());
+    let fixed = manifest.env();
+    plan.environment.injected.retain(|name| !fixed.contains_key(&*name.value));
+    Ok(plan)
+}
+
+pub(super) fn of_authority(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Plan, Finding> {
+    let subject = Subject { name: name.to_owned(), version: None, tool: None };
+    build(subject, authority, Vec::new(), facts)
+}
+
+fn build(
+    subject: Subject,
+    authority: &Authority,
+    lines: Vec<Line>,
+    facts: &HostFacts,
+) -> Result<Plan, Finding> {
+    let origins = Origins::of(&lines);
+    let inexpressible = || {
+        Finding::new(Code::PlanInexpressible, "no list of rules says just what is allowed here")
+            .help("the grant and the need overlap in globs that neither contains; write one of them plainer")
+    };
+    let mut files = files::merge(authority, facts).ok_or_else(inexpressible)?;
+    for grant in &mut files {
+        grant.pattern.origins = origins.files(&grant.path());
+    }
+    let network = network(authority, &origins).ok_or_else(inexpressible)?;
+    let (exec, environment, ipc) =
+        (exec(authority, &origins), environment(authority, &origins), ipc(authority, &origins));
+    let assertions = assertions(&lines);
+    Ok(Plan {
+        subject,
+        command: None,
+        files,
+        network,
+        exec,
+        environment,
+        ipc,
+        clock: clock(authority),
+        limits: Limits::default(),
+        assertions,
+        protected: facts.protected().to_vec(),
+        places: facts.places().map(|(path, place)| (path.clone(), place)).collect(),
+        lines,
+    })
+}
+
+/// The lines by what they are about.
+#[derive(Default)]
+struct Origins<'a> {
+    files: HashMap<AbsPath, Vec<usize>>,
+    net: HashMap<String, Vec<usize>>,
+    programs: HashMap<Option<&'a Program>, Vec<usize>>,
+    variables: HashMap<Option<&'a str>, Vec<usize>>,
+    endpoints: HashMap<&'a Endpoint, Vec<usize>>,
+}
+
+impl<'a> Origins<'a> {
+    fn of(lines: &'a [Line]) -> Self {
+        let mut origins = Self::default();
+        for (index, line) in lines.iter().enumerate() {
+            let entry = match &line.capability {
+                Capability::Fs { path, .. } => origins.files.entry(path.base()).or_default(),
+                Capability::Net(rule) => origins.net.entry(rule.to_string()).or_default(),
+                Capability::Exec { program, .. } => origins.programs.entry(program.as_ref()).or_default(),
+                Capability::Env { name, .. } => origins.variables.entry(name.as_deref()).or_default(),
+                Capability::Ipc(endpoint) => origins.endpoints.entry(endpoint).or_default(),
+                Capability::Clock(_) | Capability::Assert { .. } => continue,
+            };
+            entry.push(index);
+        }
+        origins
+    }
+
+    fn files(&self, base: &AbsPath) -> Vec<usize> {
+        self.files.get(base).cloned().unwrap_or_default()
+    }
+}
+
+fn network(authority: &Authority, origins: &Origins<'_>) -> Option<Network> {
+    let sourced = |rule: &NetRule| {
+        let at = if origins.net.is_empty() { None } else { origins.net.get(&rule.to_string()) };
+        Sourced { value: rule.clone(), origins: at.cloned().unwrap_or_default() }
+    };
+    match authority.net() {
+        NetScope::None => Some(Network::None),
+        NetScope::Any => Some(Network::Any),
+        NetScope::Only(clauses) => {
+            let mut sets = clauses.sets();
+            let set = sets.next()?;
+            sets.next().is_none().then(|| Network::Allow(set.rules().iter().map(sourced).collect()))
+        }
+    }
+}
+
+fn exec(authority: &Authority, origins: &Origins<'_>) -> Exec {
+    let map = authority.exec();
+    let spawning = |flags: Flags| Spawning {
+        nested_sandbox: flags.contains(exec_flags::NESTED),
+        from_writable: flags.contains(exec_flags::FROM_WRITABLE),
+    };
+    let programs =
+        map.listed().filter(|(_, flags)| flags.contains(exec_flags::SPAWN)).map(|(program, flags)| {
+            let at = origins.programs.get(&Some(program)).cloned().unwrap_or_default();
+            let value = ProgramGrant { program: program.clone(), spawning: spawning(flags) };
+            Sourced { value, origins: at }
+        });
+    let any = map.rest().contains(exec_flags::SPAWN).then(|| spawning(map.rest()));
+    Exec { any, programs: programs.collect() }
+}
+
+fn environment(authority: &Authority, origins: &Origins<'_>) -> Environment {
+    let map = authority.env();
+    let sourced = |name: &str| {
+        let at = origins.variables.get(&Some(name)).cloned().unwrap_or_default();
+        Sourced { value: name.into(), origins: at }
+    };
+    let injects =
+        |flags: Flags| flags.contains(env_flags::INJECT) || flags.contains(env_flags::INJECT_LOADER);
+    Environment {
+        fixed: std::collections::BTreeMap::new(),
+        injected: map.listed().filter(|(_, f)| injects(*f)).map(|(name, _)| sourced(name)).collect(),
+        read: map
+            .listed()
+            .filter(|(_, f)| f.contains(env_flags::READ))
+            .map(|(name, _)| sourced(name))
+            .collect(),
+        read_all: map.rest().contains(env_flags::READ),
+    }
+}
+
+fn ipc(authority: &Authority, origins: &Origins<'_>) -> Ipc {
+    let map = authority.ipc();
+    let endpoints = map.listed().filter(|(_, flags)| !flags.is_empty()).map(|(endpoint, _)| {
+        let at = origins.endpoints.get(endpoint).cloned().unwrap_or_default();
+        Sourced { value: endpoint.clone(), origins: at }
+    });
+    Ipc { any: !map.rest().is_empty(), endpoints: endpoints.collect() }
+}
+
+fn clock(authority: &Authority) -> Option<ClockActions> {
+    let all = [ClockActions::SYSTEM, ClockActions::TZDATA];
+    let held = all.into_iter().filter(|action| authority.allows(&crate::authority::Request::Clock(*action)));
+    held.reduce(ClockActions::union)
+}
+
+fn assertions(lines: &[Line]) -> Vec<Sourced<Assertion>> {
+    let mut kept: Vec<Sourced<Assertion>> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (index, line) in lines.iter().enumerate() {
+        let Capability::Assert { id, description } = &line.capability else { continue };
+        match known.get(&**id).and_then(|at| kept.get_mut(*at)) {
+            Some(assertion) => assertion.origins.push(index),
+            None => {
+                known.insert(id, kept.len());
+                let value = Assertion { id: id.clone(), description: description.clone() };
+                kept.push(Sourced { value, origins: vec![index] });
+            }
+        }
+    }
+    kept
+}

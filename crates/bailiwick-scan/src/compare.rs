@@ -1,0 +1,302 @@
+//! What was declared against what is done.
+//!
+//! Using more than declared is a failure; declaring more than used is worth knowing. A target that the source does
+//! not name fails where nothing of its kind is declared, and otherwise cannot be checked here.
+//!
+//! Fails closed when a policy cannot be read, a tool is not declared, or containment is not decided.
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::finding::{Code, Finding, Span};
+use bailiwick_policy::manifest::{Checked, Declared, Manifest};
+use serde_json::json;
+
+use crate::draft;
+use crate::report::{Deeds, Kind, Report, Tool, Unknown, Use};
+use crate::target::{self, Cover};
+
+/// What to do about a use that the source does not name.
+const UNCHECKED: &str = "it cannot be checked here; what confines it must";
+
+/// The text that a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A file of the report, by its number.
+    File(usize),
+    /// The manifest.
+    Manifest,
+}
+
+/// A finding and whom it concerns.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// In which text.
+    pub subject: Subject,
+    /// About which tool; `None` is the server as a whole.
+    pub tool: Option<String>,
+    /// What.
+    pub finding: Finding,
+    /// What to paste into a manifest in TOML, where that would do.
+    pub entry: Option<String>,
+}
+
+/// All that a comparison says.
+#[derive(Debug, Clone, Default)]
+pub struct Judgement {
+    items: Vec<Judged>,
+}
+
+impl Judgement {
+    /// The findings, tool by tool.
+    #[must_use]
+    pub fn items(&self) -> &[Judged] {
+        &self.items
+    }
+
+    /// Whether more is done than declared; where it is strict, also whether anything is not known.
+    #[must_use]
+    pub fn fails(&self, strict: bool) -> bool {
+        let fails = |code: Code| {
+            let unknown = matches!(code, Code::ScanUnknown | Code::ScanDynamic);
+            code.severity() == bailiwick_policy::finding::Severity::Error || strict && unknown
+        };
+        self.items.iter().any(|item| fails(item.finding.code()))
+    }
+}
+
+/// Compares each tool with the manifest, or without one with the policy beside it in the source.
+#[must_use]
+pub fn compare(report: &Report, manifest: Option<&Checked>, facts: &HostFacts) -> Judgement {
+    let mut judge = Judge { facts, items: Vec::new() };
+    for tool in report.tools() {
+        match manifest {
+            Some(checked) => judge.by_manifest(checked, tool),
+            None => judge.by_policy(tool),
+        }
+    }
+    if let Some(checked) = manifest {
+        judge.deeds(None, report.server(), Some(checked.authority()));
+        judge.unused_of_manifest(report, checked);
+        judge.unseen(report, checked);
+    } else {
+        judge.deeds(None, report.server(), None);
+    }
+    Judgement { items: judge.items }
+}
+
+struct Judge<'a> {
+    facts: &'a HostFacts,
+    items: Vec<Judged>,
+}
+
+impl Judge<'_> {
+    fn push(&mut self, subject: Subject, tool: Option<&str>, finding: Finding) {
+        self.items.push(Judged { subject, tool: tool.map(str::to_owned), finding, entry: None });
+    }
+
+    fn by_manifest(&mut self, checked: &Checked, tool: &Tool) {
+        if let Some(declared) = checked.tool(tool.name()) {
+            return self.deeds(Some(tool.name()), tool.deeds(), Some(declared.authority()));
+        }
+        let message = format!("the manifest does not have the tool `{}`", tool.name());
+        let help = format!("declare it, with capabilities = {}; or remove it", draft::one_line(tool));
+        let finding = Finding::new(Code::ScanToolUndeclared, message).at(span_of(tool.place())).help(help);
+        let (subject, name) = (Subject::File(tool.place().file), tool.name().to_owned());
+        self.items.push(Judged { subject, tool: Some(name), finding, entry: Some(draft::entry(tool)) });
+        self.unknowns(Some(tool.name()), tool.deeds());
+    }
+
+    fn by_policy(&mut self, tool: &Tool) {
+        let Some(lines) = tool.declared() else {
+            return self.deeds(Some(tool.name()), tool.deeds(), None);
+        };
+        match declared_authority(lines, self.facts) {
+            Ok((authority, lines)) => {
+                self.deeds(Some(tool.name()), tool.deeds(), Some(&authority));
+                let place = tool.place();
+                for line in &lines {
+                    if self.is_used(line, &[tool.deeds()]) {
+                        continue;
+                    }
+                    let finding = unused(line, tool.name()).at(span_of(place));
+                    self.push(Subject::File(place.file), Some(tool.name()), finding);
+                }
+            }
+            Err(wrong) => {
+                let message = format!("the policy of `{}` cannot be read: {}", tool.name(), wrong.message());
+                let mut finding = Finding::new(Code::ScanPolicy, message).at(span_of(tool.place()));
+                if let Some(help) = wrong.help_text() {
+                    finding = finding.help(help);
+                }
+                self.push(Subject::File(tool.place().file), Some(tool.name()), finding);
+                self.unknowns(Some(tool.name()), tool.deeds());
+            }
+        }
+    }
+
+    /// Uses against an authority; without one there is nothing to compare with.
+    fn deeds(&mut self, tool: Option<&str>, deeds: &Deeds, authority: Option<&Authority>) {
+        for one in deeds.uses() {
+            if let Some(finding) = authority.and_then(|authority| self.judged(tool, one, authority)) {
+                let finding = finding.at(span_of(one.place()));
+                self.push(Subject::File(one.place().file), tool, finding);
+            }
+        }
+        self.unknowns(tool, deeds);
+    }
+
+    fn judged(&self, tool: Option<&str>, one: &Use, authority: &Authority) -> Option<Finding> {
+        let who = tool.map_or_else(|| "the server".to_owned(), |tool| format!("`{tool}`"));
+        let (verb, noun) = (one.kind().verb(), one.kind().noun());
+        if let Some(capability) = one.capability() {
+            let cover = match one.target() {
+                Some(found) => found.cover(one.kind(), authority, self.facts),
+                None => Cover::of(target::allows_zones(authority)),
+            };
+            let shown = one.target().map(|found| format!(" `{found}`")).unwrap_or_default();
+            return match cover {
+                Cover::Whole => None,
+                Cover::Undecided => {
+                    let message =
+                        format!("{who} {verb}{shown}, at a URL that the source does not name whole");
+                    Some(Finding::new(Code::ScanDynamic, message).help(UNCHECKED))
+                }
+                Cover::None => {
+                    let message = format!("{who} {verb}{shown} and does not declare it");
+                    let help = format!("widen: add \"{capability}\" to its capabilities; or remove the call");
+                    Some(Finding::new(Code::ScanUseUndeclared, message).help(help))
+                }
+            };
+        }
+        let declared = authority.capabilities_on(one.kind().axis());
+        let message = format!("{who} {verb} a {noun} that the source does not name");
+        if declared.is_some_and(|lines| lines.is_empty()) {
+            let help =
+                format!("widen: add \"{}\" to its capabilities; or remove the call", example(one.kind()));
+            return Some(Finding::new(Code::ScanKindUndeclared, message + " and declares none").help(help));
+        }
+        Some(Finding::new(Code::ScanDynamic, message).help(UNCHECKED))
+    }
+
+    fn unknowns(&mut self, tool: Option<&str>, deeds: &Deeds) {
+        for unknown in deeds.unknowns() {
+            self.push(Subject::File(unknown.place().file), tool, unknown_finding(unknown));
+        }
+    }
+
+    /// Lines of the manifest that nothing in the source needs.
+    fn unused_of_manifest(&mut self, report: &Report, checked: &Checked) {
+        let everything: Vec<&Deeds> =
+            report.tools().iter().map(Tool::deeds).chain([report.server()]).collect();
+        for line in checked.manifest().server_capabilities() {
+            if !self.is_used(&line.value, &everything) {
+                self.push(Subject::Manifest, None, unused(&line.value, "the server").at(line.span));
+            }
+        }
+        for declared in checked.manifest().tools() {
+            let named = report.tools().iter().filter(|tool| tool.name() == declared.name());
+            let deeds: Vec<&Deeds> = named.map(Tool::deeds).collect();
+            if deeds.is_empty() {
+                continue;
+            }
+            let lines: &[Declared<Capability>] = declared.capabilities().unwrap_or_default();
+            for line in lines {
+                if self.is_used(&line.value, &deeds) {
+                    continue;
+                }
+                let finding = unused(&line.value, declared.name()).at(line.span);
+                self.push(Subject::Manifest, Some(declared.name()), finding);
+            }
+        }
+    }
+
+    /// Whether a line is needed by anything that is done, or may be.
+    fn is_used(&self, line: &Capability, deeds: &[&Deeds]) -> bool {
+        let Some(kinds) = kinds_of(line) else { return true };
+        let resolved = line.resolve(|name| self.facts.variable(name).cloned());
+        let Ok(authority) = resolved.and_then(|line| Authority::of(&[line])) else { return true };
+        let mut uses = deeds.iter().flat_map(|deeds| deeds.uses());
+        uses.any(|one| {
+            kinds.contains(&one.kind())
+                && match one.target() {
+                    Some(found) => found.cover(one.kind(), &authority, self.facts) != Cover::None,
+                    None => true,
+                }
+        })
+    }
+
+    /// Tools of the manifest that the source does not define.
+    fn unseen(&mut self, report: &Report, checked: &Checked) {
+        for declared in checked.manifest().tools() {
+            if !report.tools().iter().any(|tool| tool.name() == declared.name()) {
+                let message = format!("the source does not define the tool `{}`", declared.name());
+                let finding = Finding::new(Code::ScanToolUnseen, message)
+                    .at(declared.span())
+                    .help("remove it, or scan the source that defines it");
+                self.push(Subject::Manifest, Some(declared.name()), finding);
+            }
+        }
+    }
+}
+
+/// What the lines of a policy in the source allow.
+fn declared_authority(lines: &[String], facts: &HostFacts) -> Result<(Authority, Vec<Capability>), Finding> {
+    let text =
+        json!({ "name": "policy", "version": "0", "tools": [{ "name": "tool", "capabilities": lines }] });
+    let first = |findings: bailiwick_policy::finding::Findings| {
+        let mut findings = findings.into_vec();
+        if findings.is_empty() {
+            Finding::new(Code::ScanPolicy, "no reason is known")
+        } else {
+            findings.swap_remove(0)
+        }
+    };
+    let manifest = Manifest::parse(&text.to_string()).map_err(first)?;
+    let tools = manifest.tools().iter().flat_map(|tool| tool.capabilities().unwrap_or_default());
+    let lines = tools.map(|line| line.value.clone()).collect();
+    let checked = manifest.check(facts).map_err(first)?;
+    let authority = checked.tools().first().map(|tool| tool.authority().clone());
+    Ok((authority.unwrap_or_else(Authority::bottom), lines))
+}
+
+fn unknown_finding(unknown: &Unknown) -> Finding {
+    let message = format!("`{}` is not known: {}", unknown.what(), unknown.reason().meaning());
+    Finding::new(Code::ScanUnknown, message)
+        .at(span_of(unknown.place()))
+        .help("read it yourself; --strict makes it fail")
+}
+
+fn unused(line: &Capability, who: &str) -> Finding {
+    let message = format!("`{who}` declares `{line}` and was not seen to use it");
+    Finding::new(Code::ScanUnused, message).help("remove it if nothing needs it")
+}
+
+/// The kinds of use that a line is for; `None` for lines that a scan cannot see used.
+fn kinds_of(line: &Capability) -> Option<&'static [Kind]> {
+    Some(match line {
+        Capability::Fs { .. } => &[Kind::Read, Kind::Write, Kind::Create, Kind::Delete],
+        Capability::Net(_) => &[Kind::Net],
+        Capability::Exec { .. } => &[Kind::Exec],
+        Capability::Env { .. } => &[Kind::Env],
+        Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => return None,
+    })
+}
+
+/// A line that would allow some of it, for whoever knows which.
+pub(crate) const fn example(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "fs:read:$WORKSPACE/**",
+        Kind::Write => "fs:write:$WORKSPACE/**",
+        Kind::Create => "fs:create:$WORKSPACE/**",
+        Kind::Delete => "fs:delete:$WORKSPACE/**",
+        Kind::Net => "net:connect:HOST:443",
+        Kind::Exec => "exec:spawn:PROGRAM",
+        Kind::Env => "env:read:NAME",
+        Kind::Tzdata => "clock:tzdata",
+    }
+}
+
+const fn span_of(place: &crate::report::Place) -> Span {
+    Span::new(place.start, place.end)
+}

@@ -1,0 +1,3 @@
+export async function download(url) {
+  return (await fetch(url)).text();
+}

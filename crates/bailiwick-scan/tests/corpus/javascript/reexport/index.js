@@ -1,0 +1,1 @@
+export { download as fetchList } from "./client.js";

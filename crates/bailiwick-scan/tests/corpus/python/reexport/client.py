@@ -1,0 +1,5 @@
+from urllib.request import urlopen
+
+
+def fetch(url):
+    return urlopen(url).read()

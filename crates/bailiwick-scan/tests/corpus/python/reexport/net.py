@@ -1,0 +1,3 @@
+from .client import fetch as download
+
+__all__ = ["download"]

@@ -1,0 +1,1 @@
+export const download = async (url: string): Promise<Response> => fetch(url, { method: "GET" });
