@@ -4,6 +4,8 @@
 //! ever removed as an empty folder, so nothing of anybody's can be lost. The supervisor removes it when the
 //! sandbox has ended; so does a watcher outside of it, should the supervisor have been killed. If both are killed
 //! at once, the next sandbox on the same folder finds it by its mode, uses it and removes it.
+//!
+//! Nobody waits for a lock: watcher and supervisor share theirs, so whoever waited could wait for itself.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -11,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
@@ -23,6 +26,10 @@ use crate::sys::descriptors;
 
 /// The mode that marks a placeholder: nobody else makes empty folders like that.
 const MODE: u32 = 0o1555;
+
+/// How often a placeholder that is being removed is looked at again, and after how long: about a second in all.
+const TRIES: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// One placeholder, in use.
 #[derive(Debug)]
@@ -44,7 +51,7 @@ impl Placeholder {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
         let parent = super::grants::open(folder)?;
         let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
-        for _ in 0..16 {
+        for _ in 0..TRIES {
             match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(MODE)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(None),
@@ -55,7 +62,13 @@ impl Placeholder {
                 Err(Errno::NOENT) => continue, // its last user has just removed it
                 opened => opened?,
             };
-            rustix::io::retry_on_intr(|| rustix::fs::flock(&held, FlockOperation::LockShared))?;
+            match rustix::fs::flock(&held, FlockOperation::NonBlockingLockShared) {
+                Err(Errno::WOULDBLOCK) => {
+                    std::thread::sleep(PAUSE); // its last user is removing it
+                    continue;
+                }
+                locked => locked?,
+            }
             let stat = rustix::fs::fstat(&held)?;
             if stat.st_nlink > 0 {
                 return Ok(Some(Self { parent, name, held, identity: Identity::of(&stat) }));
@@ -78,6 +91,7 @@ impl Placeholder {
         if there.is_ok_and(|stat| Identity::of(&stat) == self.identity) {
             let _ = rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR); // not empty: not ours any more
         }
+        let _ = rustix::fs::flock(&self.held, FlockOperation::Unlock); // what was never locked cannot fail
     }
 }
 
@@ -141,4 +155,41 @@ fn wait_and_remove(watch: &Watch<'_>) -> ! {
         placeholder.remove();
     }
     clone::exit(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_while_one_is_removed_makes_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("closed");
+        let first = Placeholder::make(&path).unwrap().unwrap();
+        rustix::fs::flock(&first.held, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let (say, heard) = std::sync::mpsc::channel();
+        let other = path.clone();
+        let waits = std::thread::spawn(move || say.send(Placeholder::make(&other)));
+        std::thread::sleep(20 * PAUSE);
+        assert!(heard.try_recv().is_err(), "one that is being removed is not used");
+        rustix::fs::unlinkat(&first.parent, &first.name, AtFlags::REMOVEDIR).unwrap();
+        // The lock stays, as that of a watcher does which shares it with a supervisor that is busy.
+        let second = heard.recv_timeout(Duration::from_secs(20)).unwrap().unwrap().unwrap();
+        assert!(second.identity() != first.identity());
+        waits.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_removed_one_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("closed");
+        let first = Placeholder::make(&path).unwrap().unwrap();
+        let second = Placeholder::make(&path).unwrap().unwrap();
+        assert!(second.identity() == first.identity());
+        first.remove();
+        assert!(path.exists(), "the other uses it");
+        second.remove();
+        assert!(!path.exists());
+        rustix::fs::flock(&first.held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    }
 }
