@@ -2,7 +2,8 @@
 //!
 //! `layout` decides what the new root holds, `programs` what may be started in it, `protected` what stays closed
 //! inside writable folders; all of that becomes an [`image::Image`], made whole before the clone. `child` takes the
-//! steps with it, one short function each, and `init` is what remains of the child as pid 1.
+//! steps with it, one short function each, `network` those of the network beside it, and `init` is what remains of the
+//! child as pid 1.
 //!
 //! Fails closed when: any step fails. The child says which and ends; nothing was started.
 //! Residual: running code may still map anonymous memory as code; nested repositories inside a writable folder
@@ -16,6 +17,7 @@ pub(crate) mod grants;
 pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod layout;
+pub(crate) mod network;
 pub(crate) mod placeholder;
 pub(crate) mod programs;
 pub(crate) mod protected;

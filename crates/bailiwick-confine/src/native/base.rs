@@ -4,6 +4,7 @@
 //! programs are covered, and everything else of the system is without code.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use bailiwick_policy::plan::{BASE, BaseKind, STUBS};
@@ -38,7 +39,7 @@ pub(crate) fn system(layout: &mut Layout, programs: Programs) {
             BaseKind::Programs if programs == Programs::Granted => {
                 layout.put(path, Node::Folder { mode: 0o755 });
             }
-            BaseKind::Data if kind == Kind::File && found.len() <= COPIED => copy(layout, path),
+            BaseKind::Data if kind == Kind::File && found.len() <= COPIED => copy(layout, path, &found),
             BaseKind::Libraries | BaseKind::Data if is_small(&found) && copy_small(layout, path) => {}
             BaseKind::Libraries | BaseKind::Data | BaseKind::Programs => {
                 let executable = programs == Programs::All && entry.kind != BaseKind::Data;
@@ -91,15 +92,24 @@ fn small(entry: &std::fs::DirEntry) -> Option<Node> {
     if found.is_symlink() {
         return std::fs::read_link(entry.path()).ok().map(Node::Link);
     }
-    let text = || std::fs::read(entry.path()).ok().filter(|bytes| std::str::from_utf8(bytes).is_ok());
+    let text = || read(&entry.path(), &found).filter(|bytes| std::str::from_utf8(bytes).is_ok());
     let short = found.is_file() && found.len() <= COPIED / 4;
     short.then(text).flatten().map(Node::Text)
 }
 
-fn copy(layout: &mut Layout, path: &Path) {
-    if let Ok(bytes) = std::fs::read(path) {
+fn copy(layout: &mut Layout, path: &Path, found: &std::fs::Metadata) {
+    if let Some(bytes) = read(path, found) {
         layout.put(path, Node::Text(bytes));
     }
+}
+
+/// A short file whole, in one read: its size is known. `None` if it has just become longer.
+fn read(path: &Path, found: &std::fs::Metadata) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(found.len()).ok()?.checked_add(1)?];
+    let count = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
+    let is_whole = count < bytes.len();
+    bytes.truncate(count);
+    is_whole.then_some(bytes)
 }
 
 /// Opens the folders that the loader searches, and closes what is known to hold programs in them.

@@ -1,7 +1,8 @@
 //! The child's steps, from the clone to pid 1. No step allocates, locks or goes on after a failure.
 //!
 //! Order matters: sources are opened while the old root is there, Landlock comes after the last mount because it
-//! forbids mounting, and the filter comes last because it forbids most of what the steps before it do.
+//! forbids mounting, and the filter comes last because it forbids most of what the steps before it do. The network is
+//! made by a process beside, which has ended before capabilities are dropped.
 
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -13,12 +14,12 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, O
 use rustix::process::DumpableBehavior;
 
 use super::image::{Descriptors, Entry, Identity, Image, Maps, Mount};
-use super::init;
-use crate::control::{MOST_DESCRIPTORS, Word, hear, say};
+use super::{init, network};
+use crate::control::{Word, hear, say};
 use crate::fault::Step;
 use crate::limits;
 use crate::sys::mount::{Attributes, restrict, restrict_alone};
-use crate::sys::{clone, descriptors, netns, privileges, seccomp};
+use crate::sys::{clone, descriptors, privileges, seccomp};
 use crate::weakened;
 
 /// A step that failed, and at which entry.
@@ -44,13 +45,11 @@ pub(crate) fn run(image: &Image) -> ! {
 }
 
 fn become_sandbox(image: &Image) -> Done<Infallible> {
-    identity(&image.maps).map_err(at(Step::Identity))?;
-    let root = new_root(&image.scratch).map_err(at(Step::Root))?;
-    fill(root.as_fd(), image)?;
-    let terminal = terminal(root.as_fd(), image).map_err(at(Step::Terminal))?;
-    inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
-    leave_old_root(root.as_fd()).map_err(at(Step::Pivot))?;
-    open_network(image).map_err(at(Step::Network))?;
+    let network = network::Making::new(image.network.as_ref());
+    let rooted = || enter_root(image);
+    let terminal =
+        clone::beside(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
+    network.enter(image.control.as_fd()).map_err(|(step, errno)| at(step)(errno))?;
     limit(image).map_err(at(Step::Limits))?;
     drop_privileges().map_err(at(Step::Privileges))?;
     let rules = image.rules.as_ref().filter(|_| !weakened::LANDLOCK);
@@ -58,6 +57,17 @@ fn become_sandbox(image: &Image) -> Done<Infallible> {
     filter(image).map_err(at(Step::Seccomp))?;
     await_go(image).map_err(at(Step::Handshake))?;
     init::run(image, terminal.as_ref()).map_err(|(step, errno)| Failure { step, errno, entry: -1 })
+}
+
+/// Makes the root, with all that it holds, and leaves the old one. The program's end of a terminal, if it has one.
+fn enter_root(image: &Image) -> Done<Option<OwnedFd>> {
+    identity(&image.maps).map_err(at(Step::Identity))?;
+    let root = new_root(&image.scratch).map_err(at(Step::Root))?;
+    fill(root.as_fd(), image)?;
+    let terminal = terminal(root.as_fd(), image).map_err(at(Step::Terminal))?;
+    inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
+    leave_old_root(root.as_fd()).map_err(at(Step::Pivot))?;
+    Ok(terminal)
 }
 
 /// The one user and group that exist inside.
@@ -262,30 +272,6 @@ fn leave_old_root(root: BorrowedFd<'_>) -> Result<(), Errno> {
         return Ok(());
     }
     restrict_alone(root, Attributes::READ_ONLY)
-}
-
-/// Opens the network's sockets and passes them out.
-fn open_network(image: &Image) -> Result<(), Errno> {
-    let Some(request) = &image.network else {
-        // Many programs talk to themselves on 127.0.0.1; one that cannot is no leak.
-        let _ = netns::loopback_up();
-        return Ok(());
-    };
-    let mut sockets = netns::Sockets::new();
-    netns::open(request, &mut sockets).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
-    let groups = [&sockets.dns_udp[..], &sockets.dns_tcp[..], &sockets.relays[..]];
-    let mut all = [image.control.as_fd(); MOST_DESCRIPTORS];
-    let (mut rest, mut total, mut counts) = (&mut all[..], 0, [0; 3]);
-    for (group, count) in groups.into_iter().zip(&mut counts) {
-        for socket in group.iter().flatten() {
-            let (first, others) = rest.split_first_mut().ok_or(Errno::MFILE)?;
-            *first = socket.as_fd();
-            (rest, total, *count) = (others, total + 1, *count + 1);
-        }
-    }
-    let [udp, tcp, _] = counts;
-    let word = Word::Sockets { udp, tcp, redirected: sockets.way == netns::Way::Redirected };
-    say(image.control.as_fd(), word, all.get(..total).unwrap_or_default())
 }
 
 fn limit(image: &Image) -> Result<(), Errno> {

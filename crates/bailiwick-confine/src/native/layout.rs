@@ -82,10 +82,34 @@ impl Host {
 /// The whole of the new root.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    nodes: BTreeMap<PathBuf, Node>,
-    over: BTreeMap<PathBuf, Node>,
+    nodes: BTreeMap<Key, Placed>,
+    over: BTreeMap<Key, Placed>,
     /// Every path that a link was ever put at; few, and nearly no path leads through one.
     links: Vec<PathBuf>,
+}
+
+/// A clean absolute path with a zero for every slash: its bytes are ordered as its parts are, so that whatever lies below
+/// a path follows it at once. Comparing paths part by part took a quarter of the time that preparing a sandbox takes.
+type Key = Vec<u8>;
+
+/// What is put at a path.
+#[derive(Debug)]
+struct Placed {
+    path: PathBuf,
+    node: Node,
+}
+
+fn key(path: &Path) -> Key {
+    let mut key = path.as_os_str().as_bytes().to_vec();
+    key.iter_mut().filter(|byte| **byte == b'/').for_each(|byte| *byte = 0);
+    key
+}
+
+/// The keys of a path and of everything above it, from the inside out.
+fn upwards(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = key.iter().enumerate().rev().filter(|(_, byte)| **byte == 0).map(|(at, _)| at.max(1));
+    let whole = (key.len() > 1).then_some(key.len());
+    whole.into_iter().chain(ends).filter_map(|end| key.get(..end))
 }
 
 /// The source of covers over folders and files that must not be seen.
@@ -103,14 +127,13 @@ impl Layout {
         if is_link {
             self.links.push(path.clone());
         }
-        self.nodes.entry(path).or_insert(node);
+        self.nodes.entry(key(&path)).or_insert(Placed { path, node });
     }
 
     fn has_at_or_below(&self, path: &Path) -> bool {
-        self.nodes
-            .range::<Path, _>((Bound::Included(path), Bound::Unbounded))
-            .next()
-            .is_some_and(|(next, _)| lies_in(next, path))
+        let from = key(path);
+        let next = self.nodes.range::<[u8], _>((Bound::Included(from.as_slice()), Bound::Unbounded)).next();
+        next.is_some_and(|(_, next)| lies_in(&next.path, path))
     }
 
     /// Puts something at a path in place of what was there.
@@ -119,27 +142,32 @@ impl Layout {
         if matches!(node, Node::Link(_)) {
             self.links.push(path.clone());
         }
-        self.nodes.insert(path, node);
+        self.nodes.insert(key(&path), Placed { path, node });
     }
 
     /// Puts a tree or file of the host at a path. One that is there already becomes as permissive as both.
     pub(crate) fn mount(&mut self, path: &Path, host: Host) {
         let path = self.resolve(path);
-        match self.nodes.get_mut(&path) {
-            Some(Node::Host(known)) if known.source == host.source => {
+        let key = key(&path);
+        match self.nodes.get_mut(&key) {
+            Some(Placed { node: Node::Host(known), .. }) if known.source == host.source => {
                 known.writable |= host.writable;
                 known.executable |= host.executable;
                 known.identity = known.identity.or(host.identity);
             }
             _ => {
-                self.nodes.insert(path, Node::Host(host));
+                self.nodes.insert(key, Placed { path, node: Node::Host(host) });
             }
         }
     }
 
     /// What is put at this very path.
     pub(crate) fn at(&self, path: &Path) -> Option<&Node> {
-        self.nodes.get(&self.resolve(path))
+        self.node(&key(&self.resolve(path)))
+    }
+
+    fn node(&self, key: &[u8]) -> Option<&Node> {
+        self.nodes.get(key).map(|placed| &placed.node)
     }
 
     /// A path with all links of this root followed.
@@ -150,10 +178,9 @@ impl Layout {
 
     /// The host's tree that a path lies in, if it does, and where the tree is.
     pub(crate) fn tree_around(&self, path: &Path) -> Option<(&Path, &Host)> {
-        let path = self.resolve(path);
-        path.ancestors().find_map(|ancestor| match self.nodes.get_key_value(ancestor)? {
-            (at, Node::Host(host)) => Some((at.as_path(), host)),
-            _ => None,
+        upwards(&key(&self.resolve(path))).find_map(|above| match self.nodes.get(above)? {
+            Placed { path, node: Node::Host(host) } => Some((path.as_path(), host)),
+            Placed { .. } => None,
         })
     }
 
@@ -172,12 +199,12 @@ impl Layout {
     /// Hides something, whatever else is put there; it is done after everything else.
     pub(crate) fn put_over(&mut self, path: &Path, node: Node) {
         let path = self.resolve(path);
-        self.over.insert(path, node);
+        self.over.insert(key(&path), Placed { path, node });
     }
 
     /// The trees and files of the host that are the caller's, not the system's.
     pub(crate) fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
-        let hosts = self.nodes.iter().filter_map(|(path, node)| match node {
+        let hosts = self.nodes.values().filter_map(|Placed { path, node }| match node {
             Node::Host(host) => Some((path.as_path(), host)),
             Node::Folder { .. }
             | Node::Link(_)
@@ -213,7 +240,7 @@ impl Layout {
                 continue;
             }
             let next = done.join(&part);
-            match self.nodes.get(&next) {
+            match self.node(&key(&next)) {
                 Some(Node::Link(target)) if !rest.is_empty() && follows > 0 => {
                     follows -= 1;
                     if target.is_absolute() {
@@ -229,14 +256,12 @@ impl Layout {
 
     /// The entries that make this root, in their order.
     pub(crate) fn entries(mut self) -> Result<Vec<Entry>, Refusal> {
-        self.nodes.entry(PathBuf::from(NOTHING.0)).or_insert(Node::Folder { mode: 0o555 });
+        let (path, node) = (PathBuf::from(NOTHING.0), Node::Folder { mode: 0o555 });
+        self.nodes.entry(key(&path)).or_insert(Placed { path, node });
         self.drop_redundant();
         let mut writer = Writer::default();
-        for (path, node) in &self.nodes {
-            writer.write(path, node)?;
-        }
-        for (path, node) in &self.over {
-            writer.write(path, node)?;
+        for Placed { path, node } in self.nodes.into_values().chain(self.over.into_values()) {
+            writer.write(&path, node)?;
         }
         writer.entries.append(&mut writer.last);
         Ok(writer.entries)
@@ -245,19 +270,18 @@ impl Layout {
     /// Leaves out mounts that show what the tree around them shows just so.
     fn drop_redundant(&mut self) {
         let mut redundant = Vec::new();
-        for (path, node) in &self.nodes {
+        for (key, Placed { path, node }) in &self.nodes {
             let Node::Host(host) = node else { continue };
-            let Some(parent) = path.parent() else { continue };
-            let around = parent.ancestors().find_map(|ancestor| Some((ancestor, self.nodes.get(ancestor)?)));
-            let Some((at, Node::Host(outer))) = around else { continue };
+            let around = upwards(key).skip(1).find_map(|above| self.nodes.get(above));
+            let Some(Placed { path: at, node: Node::Host(outer) }) = around else { continue };
             let same_place = path.strip_prefix(at).is_ok_and(|rest| outer.source.join(rest) == host.source);
             let same_rights = outer.writable == host.writable && outer.executable == host.executable;
             if same_place && same_rights && !host.pinned() {
-                redundant.push(path.clone());
+                redundant.push(key.clone());
             }
         }
-        for path in redundant {
-            self.nodes.remove(&path);
+        for key in redundant {
+            self.nodes.remove(&key);
         }
     }
 }
@@ -274,17 +298,17 @@ impl Host {
 struct Writer {
     entries: Vec<Entry>,
     last: Vec<Entry>,
-    made: std::collections::BTreeSet<PathBuf>,
+    made: std::collections::BTreeSet<Key>,
     mounted: Vec<PathBuf>,
     covers: usize,
 }
 
 impl Writer {
-    fn write(&mut self, path: &Path, node: &Node) -> Result<(), Refusal> {
+    fn write(&mut self, path: &Path, node: Node) -> Result<(), Refusal> {
         let inside = self.is_inside_host(path);
         let to = relative(path)?;
         match node {
-            Node::Folder { mode } if !inside => self.folder(path, *mode)?,
+            Node::Folder { mode } if !inside => self.folder(path, mode)?,
             Node::Folder { .. } => {}
             Node::Link(_) if inside => {}
             Node::Link(target) => {
@@ -292,10 +316,10 @@ impl Writer {
                 self.entries.push(Entry::Link { path: to, target: text(target.as_os_str())? });
             }
             Node::Text(bytes) if inside => self.cover_with_text(to, bytes)?,
-            Node::Text(bytes) => self.text(path, bytes.clone())?,
-            Node::Host(host) => self.host(path, host, inside)?,
+            Node::Text(bytes) => self.text(path, bytes)?,
+            Node::Host(host) => self.host(path, &host, inside)?,
             Node::Private { mode, executable } => {
-                self.point(path, Kind::Folder, inside, *mode)?;
+                self.point(path, Kind::Folder, inside, mode)?;
                 let mut attributes = Attributes::NO_SUID.and(Attributes::NO_DEVICES);
                 if !executable && !weakened::NOEXEC {
                     attributes = attributes.and(Attributes::NO_EXEC);
@@ -303,7 +327,7 @@ impl Writer {
                 self.entries.push(Entry::Writable { path: to, attributes });
             }
             Node::Hidden { folder } => {
-                let (attributes, source) = if *folder {
+                let (attributes, source) = if folder {
                     (Attributes::READ_ONLY.and(Attributes::NO_EXEC), NOTHING.0)
                 } else {
                     (Attributes::NONE, NOTHING.1)
@@ -349,7 +373,7 @@ impl Writer {
 
     fn folder(&mut self, path: &Path, mode: u32) -> Result<(), Refusal> {
         self.parents(path)?;
-        if self.made.insert(path.to_owned()) {
+        if self.made.insert(key(path)) {
             self.entries.push(Entry::Folder { path: relative(path)?, mode });
         }
         Ok(())
@@ -363,17 +387,17 @@ impl Writer {
 
     fn parents(&mut self, path: &Path) -> Result<(), Refusal> {
         match path.parent() {
-            Some(parent) if parent != Path::new("/") && !self.made.contains(parent) => {
+            Some(parent) if parent != Path::new("/") && !self.made.contains(&key(parent)) => {
                 self.folder(parent, 0o755)
             }
             _ => Ok(()),
         }
     }
 
-    fn cover_with_text(&mut self, to: CString, bytes: &[u8]) -> Result<(), Refusal> {
+    fn cover_with_text(&mut self, to: CString, bytes: Vec<u8>) -> Result<(), Refusal> {
         self.covers += 1;
         let hidden = PathBuf::from(format!("/.text-{}", self.covers));
-        self.text(&hidden, bytes.to_vec())?;
+        self.text(&hidden, bytes)?;
         let source = relative(&hidden)?;
         let attributes = Attributes::READ_ONLY.and(Attributes::NO_EXEC);
         self.entries.push(Entry::Cover { source: source.clone(), path: to, attributes });
@@ -407,8 +431,9 @@ pub(crate) fn text(path: &std::ffi::OsStr) -> Result<CString, Refusal> {
 
 /// A path relative to the new root, as the kernel takes it.
 pub(crate) fn relative(path: &Path) -> Result<CString, Refusal> {
-    let rest = path.strip_prefix("/").unwrap_or(path);
-    text(if rest.as_os_str().is_empty() { std::ffi::OsStr::new(".") } else { rest.as_os_str() })
+    let rest = path.as_os_str().as_bytes();
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    text(std::ffi::OsStr::from_bytes(if rest.is_empty() { b"." } else { rest }))
 }
 
 #[cfg(test)]
@@ -443,6 +468,24 @@ mod tests {
             assert_eq!(layout.resolve(path), layout.walk(path.iter()), "{}", path.display());
         }
         assert_eq!(layout.resolve(Path::new("/bin/sh")), Path::new("/usr/bin/sh"));
+    }
+
+    #[test]
+    fn keys_are_ordered_as_the_parts_of_paths_are() {
+        let paths = ["/", "/usr", "/usr/lib", "/usr/lib/x", "/usr-local", "/usr.d/x", "/us", "/a/b", "/a-b"];
+        for (one, other) in paths.iter().flat_map(|one| paths.iter().map(move |other| (one, other))) {
+            let (one, other) = (Path::new(one), Path::new(other));
+            assert_eq!(key(one).cmp(&key(other)), one.cmp(other), "{} {}", one.display(), other.display());
+        }
+        for path in paths.map(Path::new) {
+            let above: Vec<_> = path.ancestors().map(key).collect();
+            assert_eq!(
+                upwards(&key(path)).map(<[u8]>::to_vec).collect::<Vec<_>>(),
+                above,
+                "{}",
+                path.display()
+            );
+        }
     }
 
     #[test]

@@ -5,16 +5,18 @@ use std::ffi::{CString, c_char, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitOptions};
+use rustix::thread::UnshareFlags;
 
 use crate::weakened;
 
-/// Which namespaces a sandbox has for itself: all but time.
+/// Which namespaces a sandbox begins with: all but time, and but the network's, which takes as long to make as all
+/// others together and is made beside the root. See [`beside`].
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | unless(weakened::PID_NAMESPACE, libc::CLONE_NEWPID)
-    | unless(weakened::NETWORK_NAMESPACE, libc::CLONE_NEWNET)
     | unless(weakened::IPC_NAMESPACE, libc::CLONE_NEWIPC)
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
@@ -131,7 +133,7 @@ pub(crate) fn execute(program: &Program) -> Errno {
     last_errno()
 }
 
-/// Memory for the few calls between [`start_sharing`] and exec.
+/// Memory for the few calls of a process that shares this one's.
 pub(crate) struct Stack(Box<[u128]>);
 
 impl Stack {
@@ -148,13 +150,48 @@ impl Stack {
 /// # Errors
 /// What the kernel says.
 pub(crate) fn start_sharing<T>(stack: &Stack, body: fn(&T) -> !, with: &T) -> Result<Pid, Errno> {
+    // The call lives until the child has exec'd or exited, as CLONE_VFORK suspends this process until then.
+    clone_sharing(stack, &Call { body, with }, libc::CLONE_VFORK)
+}
+
+/// Starts a process that shares this one's memory and descriptors, does something else meanwhile, and waits for it.
+///
+/// `body` must end in exit. It and `meanwhile` must not touch the same memory, nor go on after a failure of the C
+/// library's that the other could have overwritten: they share `errno`.
+///
+/// # Errors
+/// What the kernel says; then `meanwhile` was not called.
+pub(crate) fn beside<T, R>(
+    stack: &Stack,
+    body: fn(&T) -> !,
+    with: &T,
+    meanwhile: impl FnOnce() -> R,
+) -> Result<R, Errno> {
     let call = Call { body, with };
+    let pid = clone_sharing(stack, &call, libc::CLONE_FILES)?;
+    let done = meanwhile();
+    // From here on nobody uses the stack and the call.
+    rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()))?;
+    Ok(done)
+}
+
+fn clone_sharing<T>(stack: &Stack, call: &Call<'_, T>, flags: libc::c_int) -> Result<Pid, Errno> {
     let top = stack.0.as_ptr_range().end.cast_mut().cast::<c_void>();
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: `top` is the aligned end of a buffer that only this child uses; `call` lives until the child has
-    // exec'd or exited, as CLONE_VFORK suspends this process until then.
-    let pid = unsafe { libc::clone(enter::<T>, top, flags, ptr::from_ref(&call).cast_mut().cast()) };
+    let flags = libc::CLONE_VM | libc::SIGCHLD | flags;
+    // SAFETY: `top` is the aligned end of a buffer that only this child uses; the callers keep it and `call` until
+    // the child has exec'd or exited.
+    let pid = unsafe { libc::clone(enter::<T>, top, flags, ptr::from_ref(call).cast_mut().cast()) };
     Pid::from_raw(pid.max(0)).ok_or_else(last_errno)
+}
+
+/// Moves this process into a new network namespace; a descriptor of that, for others to follow.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn leave_network() -> Result<OwnedFd, Errno> {
+    // SAFETY: a network namespace concerns no memory and no descriptor that is open.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+    rustix::fs::open(c"/proc/self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 struct Call<'a, T> {
@@ -163,7 +200,7 @@ struct Call<'a, T> {
 }
 
 extern "C" fn enter<T>(call: *mut c_void) -> libc::c_int {
-    // SAFETY: `start_sharing` passes a live `Call` of the same type.
+    // SAFETY: `clone_sharing` passes a live `Call` of the same type.
     let call: &Call<'_, T> = unsafe { &*call.cast() };
     (call.body)(call.with)
 }

@@ -1,0 +1,84 @@
+//! The sandbox's network namespace: made by a process beside pid 1, which makes the root meanwhile.
+//!
+//! Both take about as long, and neither needs the other. Pid 1 follows into the namespace before it gives up its
+//! capabilities, so whatever goes wrong here the program is never started in another network.
+
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::thread::LinkNameSpaceType;
+
+use crate::control::{MOST_DESCRIPTORS, Word, say};
+use crate::fault::Step;
+use crate::sys::{clone, netns};
+use crate::weakened;
+
+/// A network in the making: what is wanted, and what came of it.
+pub(crate) struct Making<'a> {
+    request: Option<&'a netns::Request>,
+    made: Cell<Option<Result<Made, (Step, Errno)>>>,
+}
+
+/// A namespace, and its sockets if the sandbox may reach somebody.
+struct Made {
+    namespace: Option<OwnedFd>,
+    sockets: Option<netns::Sockets>,
+}
+
+impl<'a> Making<'a> {
+    pub(crate) const fn new(request: Option<&'a netns::Request>) -> Self {
+        Self { request, made: Cell::new(None) }
+    }
+
+    /// Follows into the namespace and passes its sockets out to the supervisor.
+    pub(crate) fn enter(&self, control: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+        // Nothing was said if the process beside was killed.
+        let Made { namespace, sockets } = self.made.take().unwrap_or(Err((Step::Network, Errno::SRCH)))?;
+        if let Some(namespace) = namespace {
+            let kind = Some(LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)
+                .map_err(|errno| (Step::Network, errno))?;
+        }
+        sockets.map_or(Ok(()), |sockets| pass_out(&sockets, control)).map_err(|errno| (Step::Network, errno))
+    }
+}
+
+/// The process beside: makes the network and ends.
+pub(crate) fn make(making: &Making<'_>) -> ! {
+    making.made.set(Some(open(making.request)));
+    clone::exit(0)
+}
+
+fn open(request: Option<&netns::Request>) -> Result<Made, (Step, Errno)> {
+    let namespace = if weakened::NETWORK_NAMESPACE {
+        None
+    } else {
+        Some(clone::leave_network().map_err(|errno| (Step::Clone, errno))?)
+    };
+    let Some(request) = request else {
+        // Many programs talk to themselves on 127.0.0.1; one that cannot is no leak.
+        let _ = netns::loopback_up();
+        return Ok(Made { namespace, sockets: None });
+    };
+    let mut sockets = netns::Sockets::new();
+    netns::open(request, &mut sockets)
+        .map_err(|fault| (Step::Network, Errno::from_raw_os_error(fault.errno)))?;
+    Ok(Made { namespace, sockets: Some(sockets) })
+}
+
+fn pass_out(sockets: &netns::Sockets, control: BorrowedFd<'_>) -> Result<(), Errno> {
+    let groups = [&sockets.dns_udp[..], &sockets.dns_tcp[..], &sockets.relays[..]];
+    let mut all = [control; MOST_DESCRIPTORS];
+    let (mut rest, mut total, mut counts) = (&mut all[..], 0, [0; 3]);
+    for (group, count) in groups.into_iter().zip(&mut counts) {
+        for socket in group.iter().flatten() {
+            let (first, others) = rest.split_first_mut().ok_or(Errno::MFILE)?;
+            *first = socket.as_fd();
+            (rest, total, *count) = (others, total + 1, *count + 1);
+        }
+    }
+    let [udp, tcp, _] = counts;
+    let word = Word::Sockets { udp, tcp, redirected: sockets.way == netns::Way::Redirected };
+    say(control, word, all.get(..total).unwrap_or_default())
+}
