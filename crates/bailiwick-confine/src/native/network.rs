@@ -82,3 +82,18 @@ fn pass_out(sockets: &netns::Sockets, control: BorrowedFd<'_>) -> Result<(), Err
     let word = Word::Sockets { udp, tcp, redirected: sockets.way == netns::Way::Redirected };
     say(control, word, all.get(..total).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_that_nobody_has_made_is_not_entered() {
+        let (control, _other) = crate::control::pair().unwrap();
+        for said in [None, Some(Err((Step::Clone, Errno::NOSPC)))] {
+            let making = Making::new(None);
+            making.made.set(said);
+            assert!(making.enter(control.as_fd()).is_err());
+        }
+    }
+}
