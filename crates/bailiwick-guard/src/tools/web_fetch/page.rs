@@ -5,8 +5,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use dom_smoothie::{Config, Readability, TextMode};
 use encoding_rs::{Encoding, UTF_8};
-use htmd::HtmlToMarkdown;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -19,6 +19,8 @@ use crate::tool::ToolError;
 const MAX_ELEMENTS: usize = 50_000;
 const MAX_NESTING: usize = 400;
 const STACK: usize = 64 * 1024 * 1024;
+/// Elements that say nothing to a reader.
+const NO_CONTENT: [&str; 6] = ["script", "style", "noscript", "template", "iframe", "svg"];
 /// How far a page is looked into for its encoding.
 const SNIFFED: usize = 1024;
 
@@ -146,28 +148,25 @@ fn extracted(html: String, url: &str) -> Page {
     if elements.count() > MAX_ELEMENTS {
         return Page::plain("source", html);
     }
-    let config = dom_smoothie::Config { max_elements_to_parse: MAX_ELEMENTS, ..Default::default() };
-    let Ok(mut reader) = dom_smoothie::Readability::new(html.as_str(), Some(url), Some(config)) else {
+    let config =
+        Config { max_elements_to_parse: MAX_ELEMENTS, text_mode: TextMode::Markdown, ..Default::default() };
+    let Ok(mut reader) = Readability::new(html.as_str(), Some(url), Some(config)) else {
         return Page::plain("source", html);
     };
     if nests_deeper_than(MAX_NESTING, &reader) {
         return Page::plain("text", reader.doc.text().to_string());
     }
     let title = reader.get_article_title().to_string();
-    let converter = HtmlToMarkdown::builder()
-        .skip_tags(vec!["script", "style", "noscript", "template", "iframe", "svg"])
-        .build();
-    let article = reader.parse().ok().and_then(|article| {
-        let markdown = converter.convert(&article.content).ok().filter(|text| !text.trim().is_empty())?;
-        Some(Page { kind: "article", title: Some(article.title), markdown })
-    });
-    article.unwrap_or_else(|| match converter.convert(&html) {
-        Ok(markdown) => Page { kind: "page", title: Some(title), markdown },
-        Err(_) => Page::plain("source", html),
-    })
+    let whole = reader.doc.md(Some(&NO_CONTENT)).to_string();
+    match reader.parse() {
+        Ok(article) if !article.text_content.trim().is_empty() => {
+            Page { kind: "article", title: Some(article.title), markdown: article.text_content.to_string() }
+        }
+        _ => Page { kind: "page", title: Some(title), markdown: whole },
+    }
 }
 
-fn nests_deeper_than(limit: usize, reader: &dom_smoothie::Readability) -> bool {
+fn nests_deeper_than(limit: usize, reader: &Readability) -> bool {
     let mut level = vec![reader.doc.root()];
     for _ in 0..limit {
         level = level.iter().flat_map(|node| node.children_it(false)).collect();

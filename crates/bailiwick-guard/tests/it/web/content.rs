@@ -67,6 +67,24 @@ fn the_main_content_comes_as_markdown() {
 }
 
 #[test]
+fn lists_code_and_tables_keep_their_shape() {
+    let html = "<title>t</title><h2>Shape</h2><ul><li>one</li><li>two</li></ul><pre><code>if a &lt; b {\n    c\n}</code></pre>\
+                <table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table><p>caf&eacute; <b>bold</b></p>";
+    let shown = page(HTML, html, json!({}));
+    let markdown = shown["markdown"].as_str().unwrap();
+    for part in [
+        "## Shape",
+        "- one\n- two",
+        "```\nif a < b {\n    c\n}\n```",
+        "| k | v |",
+        "| 1 | 2 |",
+        "café **bold**",
+    ] {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
+}
+
+#[test]
 fn other_content_comes_as_it_is() {
     let json = page("Content-Type: application/json\r\n", "{\"a\": 1}", json!({}));
     assert_eq!((&json["markdown"], &json["kind"]), (&json!("{\"a\": 1}"), &json!("text")));
