@@ -34,6 +34,9 @@ use crate::weakened;
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
 const SCRATCH: u64 = 1 << 30;
 
+/// Where programs open most of what they open.
+const OFTEN_READ: [&str; 2] = ["/usr/lib", "/usr/share"];
+
 /// A sandbox, ready to start.
 pub struct Prepared {
     image: Image,
@@ -224,6 +227,10 @@ impl Built {
             }
         } else {
             rules.push((relative(Path::new("/"))?, shown));
+        }
+        // No more than the rules above allow, but nearer: the kernel looks for a rule from the file upwards.
+        for place in OFTEN_READ.map(Path::new).into_iter().filter(|place| self.layout.is_tree(place)) {
+            rules.push((relative(place)?, shown));
         }
         Ok(rules)
     }

@@ -184,6 +184,11 @@ impl Layout {
         })
     }
 
+    /// Whether a tree of the host is put at this very path.
+    pub(crate) fn is_tree(&self, path: &Path) -> bool {
+        matches!(self.at(path), Some(Node::Host(host)) if host.kind == Kind::Folder)
+    }
+
     /// Whether the sandbox sees anything at a path.
     pub(crate) fn shows(&self, path: &Path) -> bool {
         let path = self.resolve(path);

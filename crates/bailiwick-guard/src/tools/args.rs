@@ -27,6 +27,11 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// All that were given.
+    pub(super) const fn fields(&self) -> &'a Map<String, Value> {
+        self.fields
+    }
+
     /// A text, if it is there.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ToolError> {
         match self.fields.get(key) {

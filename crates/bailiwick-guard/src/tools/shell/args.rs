@@ -7,6 +7,7 @@ use bailiwick_policy::capability::Capability;
 use bailiwick_policy::finding::Code;
 use serde_json::{Map, Value, json};
 
+use super::super::args;
 use crate::tool::ToolError;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -77,11 +78,8 @@ pub(super) fn is_name(name: &str) -> bool {
 
 impl Args {
     pub(super) fn read(args: &Value) -> Result<Self, ToolError> {
-        let fields = args.as_object().ok_or_else(|| bad("the arguments are an object"))?;
         let known = ["program", "args", "cmd", "engine", "cwd", "env", "stdin", "timeout_ms"];
-        if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(bad(&format!("there is no argument `{}`", key.escape_debug())));
-        }
+        let fields = args::Args::read("shell", args, &known)?.fields();
         let (env, dropped) = variables(fields)?;
         Ok(Self {
             work: work(fields)?,
@@ -95,7 +93,7 @@ impl Args {
 }
 
 fn bad(what: &str) -> ToolError {
-    ToolError::Other(format!("shell: {what}"))
+    args::wrong("shell", what)
 }
 
 /// One form and not both. Who is neither is told so, whatever is null: guardrails read the first of these keys.
