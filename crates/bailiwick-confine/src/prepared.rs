@@ -228,9 +228,10 @@ impl Built {
         } else {
             rules.push((relative(Path::new("/"))?, shown));
         }
-        // No more than the rules above allow, but nearer: the kernel looks for a rule from the file upwards.
-        for place in OFTEN_READ.map(Path::new).into_iter().filter(|place| self.layout.is_tree(place)) {
-            rules.push((relative(place)?, shown));
+        // The kernel looks for rules from the file upwards, until all is allowed that it asks for: at every open that
+        // is truncation too. Allowed here, where the mount is read-only, it ends the search at once.
+        for place in OFTEN_READ.map(Path::new).into_iter().filter(|place| self.layout.is_closed_tree(place)) {
+            rules.push((relative(place)?, shown | landlock::TRUNCATE));
         }
         Ok(rules)
     }

@@ -184,9 +184,20 @@ impl Layout {
         })
     }
 
-    /// Whether a tree of the host is put at this very path.
-    pub(crate) fn is_tree(&self, path: &Path) -> bool {
+    /// Whether a tree of the host is put at this very path, read-only, with nothing writable in it.
+    pub(crate) fn is_closed_tree(&self, path: &Path) -> bool {
+        let open = |placed: &Placed| match &placed.node {
+            Node::Host(host) => host.writable,
+            Node::Private { .. } => true,
+            Node::Folder { .. }
+            | Node::Link(_)
+            | Node::Text(_)
+            | Node::Hidden { .. }
+            | Node::Terminals
+            | Node::Processes => false,
+        };
         matches!(self.at(path), Some(Node::Host(host)) if host.kind == Kind::Folder)
+            && !self.nodes.values().any(|placed| lies_in(&placed.path, path) && open(placed))
     }
 
     /// Whether the sandbox sees anything at a path.

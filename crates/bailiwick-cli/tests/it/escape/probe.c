@@ -89,6 +89,11 @@ static int try_rename(char **a) { return rename(a[0], a[1]); }
 static int try_link(char **a) { return link(a[0], a[1]); }
 static int try_symlink(char **a) { return symlink(a[0], a[1]); }
 static int try_truncate(char **a) { return truncate(a[0], 0); }
+// To the length that it has: if this works, nothing is lost.
+static int try_resize(char **a) {
+    struct stat found;
+    return stat(a[0], &found) < 0 ? -1 : truncate(a[0], found.st_size);
+}
 static int try_utimes(char **a) { return utimensat(AT_FDCWD, a[0], NULL, 0); }
 static int try_xattr(char **a) { return setxattr(a[0], "user.probe", "x", 1, 0); }
 static int try_chown(char **a) { return chown(a[0], getuid(), getgid()); }
@@ -506,6 +511,7 @@ static const struct attempt { const char *name; int (*run)(char **); int args; }
     {"read", try_read, 1}, {"write", try_write, 1}, {"append", try_append, 1}, {"create", try_create, 1},
     {"list", try_list, 1}, {"stat", try_stat, 1}, {"unlink", try_unlink, 1}, {"mkdir", try_mkdir, 1},
     {"rename", try_rename, 2}, {"link", try_link, 2}, {"symlink", try_symlink, 2}, {"truncate", try_truncate, 1},
+    {"resize", try_resize, 1},
     {"utimes", try_utimes, 1}, {"xattr", try_xattr, 1}, {"chown", try_chown, 1}, {"chmod", try_chmod, 2},
     {"fchmodat2", try_fchmodat2, 2}, {"openmode", try_openmode, 2}, {"mknodmode", try_mknodmode, 2},
     {"openat2mode", try_openat2mode, 2}, {"device", try_device, 1}, {"handle", try_handle, 1},
