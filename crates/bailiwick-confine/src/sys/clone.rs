@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "clone, execve and _exit have no safe wrapper")]
 
 use std::ffi::{CString, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -134,12 +135,12 @@ pub(crate) fn execute(program: &Program) -> Errno {
 }
 
 /// Memory for the few calls of a process that shares this one's.
-pub(crate) struct Stack(Box<[u128]>);
+pub(crate) struct Stack(Box<[MaybeUninit<u128>]>);
 
 impl Stack {
-    /// 64 KiB, aligned as the ABI wants it.
+    /// 64 KiB, aligned as the ABI wants it. Nobody reads what is there: only the pages that are used cost anything.
     pub(crate) fn new() -> Self {
-        Self(vec![0; 4096].into_boxed_slice())
+        Self(Box::new_uninit_slice(4096))
     }
 }
 
@@ -169,10 +170,21 @@ pub(crate) fn beside<T, R>(
 ) -> Result<R, Errno> {
     let call = Call { body, with };
     let pid = clone_sharing(stack, &call, libc::CLONE_FILES)?;
+    move_away(pid);
     let done = meanwhile();
     // From here on nobody uses the stack and the call.
     rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()))?;
     Ok(done)
+}
+
+/// Has a new process run on any processor but this one. The kernel often leaves it here, behind its parent, when the
+/// others have just become idle.
+fn move_away(pid: Pid) {
+    let Ok(mut allowed) = rustix::thread::sched_getaffinity(None) else { return };
+    allowed.unset(rustix::thread::sched_getcpu());
+    if allowed.count() > 0 {
+        let _ = rustix::thread::sched_setaffinity(Some(pid), &allowed); // it runs anyway, only later
+    }
 }
 
 fn clone_sharing<T>(stack: &Stack, call: &Call<'_, T>, flags: libc::c_int) -> Result<Pid, Errno> {
