@@ -28,7 +28,7 @@ use crate::seccomp::{self, Needs, UnixSockets};
 use crate::status::Status;
 use crate::sys::clone::{Program as Executable, Stack, Strings};
 use crate::sys::descriptors::inherited;
-use crate::sys::netns;
+use crate::sys::{mount, netns};
 use crate::weakened;
 
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
@@ -53,6 +53,7 @@ impl Prepared {
     /// # Errors
     /// What is missing, and what to write to change that. Nothing was started.
     pub fn new(plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
+        mount::look();
         let mut built = Built::of(plan, &command, &options.named)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {

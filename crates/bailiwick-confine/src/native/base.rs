@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use bailiwick_policy::plan::{BASE, BaseKind, STUBS};
@@ -27,7 +28,8 @@ pub(crate) enum Programs {
 
 /// Puts in what every sandbox has of the host.
 pub(crate) fn system(layout: &mut Layout, programs: Programs) {
-    for entry in BASE.iter() {
+    let configured = configuration(layout);
+    for entry in BASE.iter().filter(|entry| !CONFIGURATION.contains(&entry.path)) {
         let path = Path::new(entry.path);
         let Ok(found) = std::fs::symlink_metadata(path) else { continue };
         if found.is_symlink() {
@@ -48,8 +50,26 @@ pub(crate) fn system(layout: &mut Layout, programs: Programs) {
         }
     }
     if programs == Programs::Granted {
-        libraries(layout);
+        libraries(layout, configured);
     }
+}
+
+/// What tells the loader, beside its cache, where to search: a file, and a folder of more of them.
+const CONFIGURATION: [&str; 2] = ["/etc/ld.so.conf", "/etc/ld.so.conf.d"];
+
+/// The folders that the host's configuration names; inside, one file names them all.
+fn configuration(layout: &mut Layout) -> Vec<PathBuf> {
+    let [file, _] = CONFIGURATION.map(Path::new);
+    let folders = configured(file, 4);
+    if !folders.is_empty() {
+        let mut text = Vec::new();
+        for folder in &folders {
+            text.extend(folder.as_os_str().as_bytes());
+            text.push(b'\n');
+        }
+        layout.put(file, Node::Text(text));
+    }
+    folders
 }
 
 /// A link of the host, and what it leads to if that would not be there otherwise.
@@ -76,8 +96,14 @@ fn copy_small(layout: &mut Layout, folder: &Path) -> bool {
     let mut nodes = Vec::new();
     for entry in entries {
         let Ok(entry) = entry else { return false };
+        if entry.file_name() == "README" {
+            continue; // for people, and often all there is
+        }
         let Some(node) = small(&entry).filter(|_| nodes.len() < 4) else { return false };
         nodes.push((entry.path(), node));
+    }
+    if nodes.is_empty() {
+        return true;
     }
     layout.put(folder, Node::Folder { mode: 0o755 });
     for (path, node) in nodes {
@@ -113,8 +139,8 @@ fn read(path: &Path, found: &std::fs::Metadata) -> Option<Vec<u8>> {
 }
 
 /// Opens the folders that the loader searches, and closes what is known to hold programs in them.
-fn libraries(layout: &mut Layout) {
-    let folders = searched(layout);
+fn libraries(layout: &mut Layout, configured: Vec<PathBuf>) {
+    let folders = searched(layout, configured);
     for folder in &folders {
         if !layout.tree_around(folder).is_some_and(|(_, tree)| tree.executable) {
             layout.mount(folder, Host { executable: true, ..Host::system(folder, Kind::Folder) });
@@ -159,11 +185,10 @@ const WIDE: [&str; 4] = ["/usr/lib", "/lib", "/usr/local/lib", "/usr/lib64"];
 const C_LIBRARIES: [&str; 3] = ["libc.so.6", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1"];
 
 /// The folders that the loader searches, the system's links resolved.
-fn searched(layout: &Layout) -> BTreeSet<PathBuf> {
+fn searched(layout: &Layout, configured: Vec<PathBuf>) -> BTreeSet<PathBuf> {
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     let usual = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].into_iter().map(PathBuf::from);
     let multiarch = ["gnu", "musl"].map(|c| format!("/usr/lib/{}-linux-{c}", std::env::consts::ARCH));
-    let configured = configured(layout, Path::new("/etc/ld.so.conf"), 4);
     let named = usual.chain(multiarch.map(PathBuf::from)).chain(configured);
     folders.extend(named.map(|folder| layout.follow(&folder)));
     let libraries = || BASE.iter().filter(|entry| entry.kind == BaseKind::Libraries);
@@ -187,17 +212,15 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// The folders that a loader configuration names; includes are followed, their `*` in the last part only.
-fn configured(layout: &Layout, file: &Path, depth: usize) -> Vec<PathBuf> {
+fn configured(file: &Path, depth: usize) -> Vec<PathBuf> {
     let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
-    let text = match layout.at(file) {
-        Some(Node::Text(copied)) => String::from_utf8_lossy(copied).into_owned(),
-        _ => std::fs::read_to_string(file).unwrap_or_default(),
-    };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut folders = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(pattern) = line.strip_prefix("include ") {
-            for included in matching(Path::new(pattern.trim())) {
-                folders.extend(configured(layout, &included, depth));
+            let pattern = file.parent().unwrap_or(file).join(pattern.trim()); // most are relative
+            for included in matching(&pattern) {
+                folders.extend(configured(&included, depth));
             }
         } else if line.starts_with('/') {
             folders.push(PathBuf::from(line));
@@ -216,7 +239,9 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
     let names = entries.flatten().filter(|entry| {
         entry.file_name().to_str().is_some_and(|name| name.starts_with(start) && name.ends_with(end))
     });
-    names.map(|entry| entry.path()).collect()
+    let mut paths: Vec<_> = names.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// The programs that load other programs; they must be startable for anything to be.

@@ -8,9 +8,9 @@ use std::convert::Infallible;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 use rustix::process::DumpableBehavior;
 
 use super::image::{Descriptors, Entry, Identity, Image, Maps, Mount};
@@ -18,7 +18,7 @@ use super::{init, network};
 use crate::control::{Word, hear, say};
 use crate::fault::Step;
 use crate::limits;
-use crate::sys::mount::{Attributes, restrict, restrict_alone};
+use crate::sys::mount::{Attributes, copy, restrict_alone};
 use crate::sys::{clone, descriptors, privileges, seccomp};
 use crate::weakened;
 
@@ -141,8 +141,12 @@ fn place(root: BorrowedFd<'_>, entry: &Entry, proc_writable: bool) -> Result<(),
 }
 
 fn write_text(root: BorrowedFd<'_>, path: &CStr, text: &[u8]) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o644);
+    if text.is_empty() {
+        return rustix::fs::mknodat(root, path, FileType::RegularFile, mode, 0);
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(root, path, flags, Mode::from_raw_mode(0o644))?;
+    let file = rustix::fs::openat(root, path, flags, mode)?;
     let mut rest = text;
     while !rest.is_empty() {
         let written = rustix::io::write(&file, rest)?;
@@ -154,8 +158,7 @@ fn write_text(root: BorrowedFd<'_>, path: &CStr, text: &[u8]) -> Result<(), Errn
 /// Mounts what was looked at before: opened without following links, and compared.
 fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
     let Some(identity) = mount.identity else {
-        let tree = detach(CWD, &mount.source)?;
-        restrict(tree.as_fd(), mount.attributes)?;
+        let tree = copy(CWD, &mount.source, mount.attributes)?;
         return attach(tree.as_fd(), root, &mount.path);
     };
     let (flags, resolve) = (
@@ -166,18 +169,8 @@ fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
     if Identity::of(&rustix::fs::fstat(&source)?) != identity {
         return Err(Errno::STALE);
     }
-    let tree = detach(source.as_fd(), c"")?;
-    restrict(tree.as_fd(), mount.attributes)?;
+    let tree = copy(source.as_fd(), c"", mount.attributes)?;
     attach_inside(tree.as_fd(), root, &mount.path)
-}
-
-fn detach(folder: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    rustix::mount::open_tree(folder, path, flags)
 }
 
 /// Attaches at a path whose links, which others may have made, are followed as the sandbox will: inside the root.
@@ -196,15 +189,13 @@ fn mount_again(
     path: &CStr,
     attributes: Attributes,
 ) -> Result<(), Errno> {
-    let tree = detach(root, source)?;
-    restrict(tree.as_fd(), attributes)?;
+    let tree = copy(root, source, attributes)?;
     attach(tree.as_fd(), root, path)
 }
 
 /// The same over a path inside a mounted tree; nothing to cover is fine.
 fn cover(root: BorrowedFd<'_>, source: &CStr, path: &CStr, attributes: Attributes) -> Result<(), Errno> {
-    let tree = detach(root, source)?;
-    restrict(tree.as_fd(), attributes)?;
+    let tree = copy(root, source, attributes)?;
     match attach_inside(tree.as_fd(), root, path) {
         Err(Errno::NOENT) => Ok(()),
         done => done,

@@ -272,8 +272,11 @@ impl Layout {
 
     /// The entries that make this root, in their order.
     pub(crate) fn entries(mut self) -> Result<Vec<Entry>, Refusal> {
-        let (path, node) = (PathBuf::from(NOTHING.0), Node::Folder { mode: 0o555 });
-        self.nodes.entry(key(&path)).or_insert(Placed { path, node });
+        let mut all = self.nodes.values().chain(self.over.values());
+        if all.any(|placed| matches!(placed.node, Node::Hidden { folder: true })) {
+            let (path, node) = (PathBuf::from(NOTHING.0), Node::Folder { mode: 0o555 });
+            self.nodes.entry(key(&path)).or_insert(Placed { path, node });
+        }
         self.drop_redundant();
         let mut writer = Writer::default();
         for Placed { path, node } in self.nodes.into_values().chain(self.over.into_values()) {

@@ -181,7 +181,10 @@ pub(crate) fn beside<T, R>(
 /// others have just become idle.
 fn move_away(pid: Pid) {
     let Ok(mut allowed) = rustix::thread::sched_getaffinity(None) else { return };
-    allowed.unset(rustix::thread::sched_getcpu());
+    // SAFETY: it takes nothing and reads only this thread's own memory.
+    let here = unsafe { libc::sched_getcpu() };
+    let Ok(here) = usize::try_from(here) else { return };
+    allowed.unset(here);
     if allowed.count() > 0 {
         let _ = rustix::thread::sched_setaffinity(Some(pid), &allowed); // it runs anyway, only later
     }
