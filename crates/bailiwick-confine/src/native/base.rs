@@ -331,3 +331,24 @@ fn private(layout: &mut Layout, of: Own) -> PathBuf {
     layout.put(Path::new("/dev/shm"), Node::Link(own.join(".shm")));
     own.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loader_configuration_is_read_with_what_it_includes() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::create_dir(folder.path().join("more.d")).unwrap();
+        let absolute = folder.path().join("alone.conf");
+        let text = format!("include more.d/*.conf\n# a note\n  /opt/lib \ninclude {}\n", absolute.display());
+        write("ld.so.conf", &text);
+        write("more.d/b.conf", "/b\nhwcap 0 nosegneg\n");
+        write("more.d/a.conf", "/a\ninclude ../ld.so.conf\n");
+        write("more.d/c.txt", "/c\n");
+        write("alone.conf", "/alone\n");
+        let found = configured(&folder.path().join("ld.so.conf"), 2);
+        assert_eq!(found, ["/a", "/b", "/opt/lib", "/alone"].map(Path::new));
+    }
+}
