@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use bailiwick_confine::{Command, Options, Prepared};
+use bailiwick_confine::{Command, Options, Prepared, System};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
@@ -33,7 +33,7 @@ const BWRAP: [&str; 20] = [
     "/tmp",
 ];
 
-const NAMES: [&str; 4] = ["bare", "sandbox", "of it preparing", "bwrap, plain"];
+const NAMES: [&str; 5] = ["bare", "sandbox", "of it preparing", "system looked at", "bwrap, plain"];
 
 fn main() {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +41,8 @@ fn main() {
     words.retain(|word| word.parse::<usize>().is_err());
     let set = CapabilitySet::new(words.iter().map(String::as_str)).unwrap();
     let plan = Plan::of("cost", set.authority(), &HostFacts::unknown()).unwrap();
-    let mut times: [Vec<Duration>; 4] = Default::default();
+    let system = System::look(&plan);
+    let mut times: [Vec<Duration>; 5] = Default::default();
     for _ in 0..rounds {
         let start = Instant::now();
         std::process::Command::new("/bin/true").status().unwrap();
@@ -52,8 +53,12 @@ fn main() {
         prepared.spawn().unwrap().wait().unwrap();
         times[1].push(start.elapsed());
         let start = Instant::now();
-        std::process::Command::new("bwrap").args(BWRAP).arg("/usr/bin/true").status().unwrap();
+        let command = Command::new("/bin/true");
+        Prepared::on(&system, &plan, command, Options::default()).unwrap().spawn().unwrap().wait().unwrap();
         times[3].push(start.elapsed());
+        let start = Instant::now();
+        std::process::Command::new("bwrap").args(BWRAP).arg("/usr/bin/true").status().unwrap();
+        times[4].push(start.elapsed());
     }
     times.iter_mut().for_each(|all| all.sort());
     for (title, part) in [("median", 2), ("quickest tenth", 10)] {

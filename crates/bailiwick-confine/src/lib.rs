@@ -32,6 +32,7 @@ pub use command::{Command, Options, Stdio};
 pub use confined::{Confined, EgressSockets, Exit};
 pub use fault::{Fault, Step};
 pub use launcher::{Launcher, Running};
+pub use native::base::System;
 pub use prepared::Prepared;
 pub use refusal::Refusal;
 pub use status::Status;

@@ -18,18 +18,18 @@ use crate::fault::{Fault, Step};
 use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
+use crate::native::base::{self, System};
 use crate::native::image::{Descriptors, Identity, Image, Maps};
 use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
 use crate::native::placeholder::Placeholders;
 use crate::native::programs::Programs;
-use crate::native::{base, environment, grants, protected};
+use crate::native::{environment, grants, protected};
 use crate::refusal::Refusal;
 use crate::seccomp::{self, Needs, UnixSockets};
 use crate::status::Status;
 use crate::sys::clone::{Program as Executable, Stack, Strings};
 use crate::sys::descriptors::inherited;
 use crate::sys::{mount, netns};
-use crate::weakened;
 
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
 const SCRATCH: u64 = 1 << 30;
@@ -53,8 +53,20 @@ impl Prepared {
     /// # Errors
     /// What is missing, and what to write to change that. Nothing was started.
     pub fn new(plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
+        Self::with(System::look(plan), plan, command, options)
+    }
+
+    /// The same on a host whose system was looked at before.
+    ///
+    /// # Errors
+    /// What is missing, and what to write to change that. Nothing was started.
+    pub fn on(system: &System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
+        Self::with(system.clone(), plan, command, options)
+    }
+
+    fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
-        let mut built = Built::of(plan, &command, &options.named)?;
+        let mut built = Built::of(system.into_layout(plan), plan, &command, &options.named)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
@@ -149,13 +161,7 @@ struct Exec {
 }
 
 impl Built {
-    fn of(plan: &Plan, command: &Command, named: &[PathBuf]) -> Result<Self, Refusal> {
-        let any = plan.exec().any.is_some();
-        let mut layout = Layout::default();
-        base::system(
-            &mut layout,
-            if any || weakened::PROGRAMS { base::Programs::All } else { base::Programs::Granted },
-        );
+    fn of(mut layout: Layout, plan: &Plan, command: &Command, named: &[PathBuf]) -> Result<Self, Refusal> {
         let granted = grants::put(&mut layout, plan)?;
         let own = base::Own {
             terminal: matches!(command.stdio, Stdio::Terminal),
@@ -187,7 +193,7 @@ impl Built {
             notes,
             write_only: granted.write_only,
             needs_rules: !granted.narrowed.is_empty(),
-            exec: Exec { any, from_writable: plan.from_writable() },
+            exec: Exec { any: plan.exec().any.is_some(), from_writable: plan.from_writable() },
             protected: protection.open.is_empty(),
             placeholders: Placeholders::new(protection.placeholders),
         })

@@ -80,7 +80,7 @@ impl Host {
 }
 
 /// The whole of the new root.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     nodes: BTreeMap<Key, Placed>,
     over: BTreeMap<Key, Placed>,
@@ -93,7 +93,7 @@ pub(crate) struct Layout {
 type Key = Vec<u8>;
 
 /// What is put at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Placed {
     path: PathBuf,
     node: Node,

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use bailiwick_confine::{Command, Options, Refusal};
+use bailiwick_confine::{Command, Exit, Options, Prepared, Refusal, System};
 
-use crate::support::{folder, prepare, run_with, script, sh};
+use crate::support::{folder, plan, prepare, run_with, script, sh};
 
 #[test]
 fn a_program_that_is_not_granted_is_absent() {
@@ -14,6 +14,22 @@ fn a_program_that_is_not_granted_is_absent() {
     assert!(sh(&[], "/usr/bin/id", &w).refused().contains("not found"));
     assert!(sh(&["exec:spawn:id"], "id", &w).ok().contains("uid="));
     assert!(sh(&["exec:spawn:*"], "id", &w).ok().contains("uid="));
+}
+
+#[test]
+fn a_system_looked_at_once_serves_many_and_gives_no_plan_the_programs_of_another() {
+    let absent = |system: &System, capabilities: &[&str]| {
+        let command = script("[ ! -e /usr/bin/id ]", Path::new("/"));
+        let prepared = Prepared::on(system, &plan(capabilities), command, Options::default());
+        prepared.unwrap_or_else(|refusal| panic!("{refusal}")).spawn().unwrap().wait().unwrap()
+    };
+    for looked_for in [&["exec:spawn:*"][..], &[]] {
+        let system = System::look(&plan(looked_for));
+        for _ in 0..2 {
+            assert_eq!(absent(&system, &[]), Exit::Code(0), "looked at for {looked_for:?}");
+            assert_eq!(absent(&system, &["exec:spawn:*"]), Exit::Code(1), "looked at for {looked_for:?}");
+        }
+    }
 }
 
 #[test]

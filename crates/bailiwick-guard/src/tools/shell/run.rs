@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use bailiwick_confine::{Command, Confined, Exit, Fault, Options, Prepared, Refusal, Status, Stdio, Step};
+use bailiwick_confine::{
+    Command, Confined, Exit, Fault, Options, Prepared, Refusal, Status, Stdio, Step, System,
+};
 use bailiwick_egress::{Egress, Event, Running, Sockets};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -97,7 +99,12 @@ enum Slot {
 }
 
 fn run(stages: Vec<Stage>, witness: &Witness, given_up: &OwnedFd, deadline: Instant) -> Result<Ended, Error> {
-    let mut slots = stages.into_iter().map(|stage| start(stage, witness)).collect::<Result<Vec<_>, _>>()?;
+    let mut looked_at = None;
+    let mut slots = Vec::new();
+    for stage in stages {
+        let system = looked_at.get_or_insert_with(|| System::look(&stage.plan));
+        slots.push(start(stage, system, witness)?);
+    }
     let held = slots.iter().filter_map(Slot::status).collect();
     let timed_out = watch(&mut slots, given_up, deadline)?;
     let outcomes = slots.into_iter().map(Slot::outcome).collect::<Result<_, _>>()?;
@@ -167,13 +174,13 @@ impl Slot {
 }
 
 /// Starts one program; that there is none is said on its errors and is no fault.
-fn start(stage: Stage, witness: &Witness) -> Result<Slot, Error> {
+fn start(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, Error> {
     let name = stage.command.program.to_string_lossy().into_owned();
     let errors = match &stage.command.stdio {
         Stdio::Descriptors { stderr, .. } => Some(stderr.try_clone()?),
         Stdio::Inherit | Stdio::Terminal => None,
     };
-    match confined(stage, witness) {
+    match confined(stage, system, witness) {
         Ok(slot) => Ok(slot),
         Err((Some(code), why)) => {
             if let Some(errors) = errors {
@@ -187,8 +194,8 @@ fn start(stage: Stage, witness: &Witness) -> Result<Slot, Error> {
 }
 
 /// A started program; or why not, with a shell's code for it if the program itself is the reason.
-fn confined(stage: Stage, witness: &Witness) -> Result<Slot, (Option<i32>, Error)> {
-    let prepared = Prepared::new(&stage.plan, stage.command, Options::default())
+fn confined(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, (Option<i32>, Error)> {
+    let prepared = Prepared::on(system, &stage.plan, stage.command, Options::default())
         .map_err(|refusal| (shell_code(&refusal), Error::other(refusal)))?;
     let started = prepared
         .spawn()
