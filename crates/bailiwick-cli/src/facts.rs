@@ -171,6 +171,11 @@ pub(crate) fn here() -> std::io::Result<PathBuf> {
     std::env::current_dir()
 }
 
+/// Where this program lies.
+pub(crate) fn own_program() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

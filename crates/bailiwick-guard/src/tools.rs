@@ -20,7 +20,7 @@ pub use fs_search::FsSearch;
 pub use fs_write::FsWrite;
 pub use shell::Shell;
 #[cfg(feature = "fetch")]
-pub use web_fetch::WebFetch;
+pub use web_fetch::{Page, PageKind, WebFetch};
 
 use crate::registry::RegistryBuilder;
 
@@ -30,10 +30,16 @@ pub fn files(builder: RegistryBuilder) -> RegistryBuilder {
     builder.tool(FsRead).tool(FsWrite).tool(FsEdit).tool(FsList).tool(FsSearch)
 }
 
-/// Adds every tool of this module: `shell`, those for files and, with the feature `fetch`, `web_fetch`.
+/// Adds the tools that reach nothing but this host, as far as their authority goes: `shell` and those for files.
+#[must_use]
+pub fn local(builder: RegistryBuilder) -> RegistryBuilder {
+    files(builder.tool(Shell))
+}
+
+/// Adds every tool of this module: the local ones and, with the feature `fetch`, `web_fetch`.
 #[must_use]
 pub fn all(builder: RegistryBuilder) -> RegistryBuilder {
-    let builder = files(builder.tool(Shell));
+    let builder = local(builder);
     #[cfg(feature = "fetch")]
     let builder = builder.tool(WebFetch::new());
     builder

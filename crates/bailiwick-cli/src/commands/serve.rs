@@ -7,6 +7,7 @@
 mod authority;
 mod explain;
 mod http;
+mod pages;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bailiwick_guard::guardrails::{GUARDRAILS, Guarded, Policy, Trust};
 use bailiwick_guard::journal::{Journal, Options, new_session};
-use bailiwick_guard::tools;
+use bailiwick_guard::tools::{self, Page, PageKind, WebFetch};
 use bailiwick_guard::{Registry, RegistryBuilder, Session};
 use bailiwick_mcp::fixture::Fixture;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
@@ -70,9 +71,14 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     Ok(Answer::result(Exit::Fine, String::new()))
 }
 
-/// Every tool that is served.
+/// Every tool that is served. Without the program that reads pages, they are given as their source.
 fn with_tools(builder: RegistryBuilder) -> RegistryBuilder {
-    tools::all(builder)
+    let program = pages::program();
+    let read = move |html: String, url: &str| match &program {
+        Some(program) => pages::read(program, &html, url),
+        None => Ok(Page::plain(PageKind::Source, html)),
+    };
+    tools::local(builder).tool(WebFetch::reading_with(read))
 }
 
 fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
@@ -120,6 +126,10 @@ fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
 
 /// What people should know before the first message.
 fn greet(granted: &Granted, over_http: bool) {
+    if pages::program().is_none() {
+        let without = "`bailiwick-page` is not beside this program: `web_fetch` gives pages as their source";
+        terminal::remark(&format!("{}: {without}\n", style::warning("warning")));
+    }
     if let Some(guidance) = granted.guidance() {
         terminal::remark(&format!("{}: {guidance}\n", style::warning("warning")));
     } else if !over_http && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {

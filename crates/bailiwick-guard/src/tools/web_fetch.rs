@@ -7,8 +7,8 @@
 //!
 //! Fails closed when: a URL carries a user name, a name leads to a special-purpose address that was not granted, a
 //! redirect leaves `https`, the server names a coding that is not known, headers, body or time exceed their bounds.
-//! Residual: what is granted may be told anything in a URL's query. A page that takes long to read goes on using its
-//! thread after the call has timed out, as long as its bounded size allows.
+//! Residual: what is granted may be told anything in a URL's query. A page that takes long to read goes on being read
+//! after the call has timed out, as long as its reader allows.
 
 mod connect;
 mod decode;
@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bailiwick_egress::{Lookup, Resolver};
+pub use bailiwick_page::{Kind as PageKind, Page};
 use bailiwick_policy::net::{Host, Method};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
@@ -42,8 +43,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
 /// The `web_fetch` tool: `{url, method?, max_bytes?, timeout_ms?, raw?}`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WebFetch {
+    reader: Reader,
     resolver: Resolver,
     hosts: BTreeMap<Box<str>, Vec<IpAddr>>,
     roots: Vec<CertificateDer<'static>>,
@@ -51,10 +53,25 @@ pub struct WebFetch {
 }
 
 impl WebFetch {
-    /// Resolves names as the host does, and trusts the certificates that the host trusts.
+    /// Resolves names as the host does, and trusts the certificates that the host trusts. Pages are read in this
+    /// process.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::reading_with(bailiwick_page::read)
+    }
+
+    /// The same, with pages read by `reader`: their HTML and their address. It may block.
+    #[must_use]
+    pub fn reading_with(
+        reader: impl Fn(String, &str) -> Result<Page, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            reader: Reader(Arc::new(reader)),
+            resolver: Resolver::default(),
+            hosts: BTreeMap::new(),
+            roots: Vec::new(),
+            tls: OnceLock::new(),
+        }
     }
 
     /// The same, asking `resolver` for addresses.
@@ -81,6 +98,24 @@ impl WebFetch {
 
     fn lookup(&self) -> Lookup {
         Lookup::new(self.resolver, self.hosts.clone(), Duration::ZERO)
+    }
+}
+
+impl Default for WebFetch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What makes a page of HTML and the address it was found at.
+type Read = dyn Fn(String, &str) -> Result<Page, String> + Send + Sync;
+
+#[derive(Clone)]
+struct Reader(Arc<Read>);
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reader")
     }
 }
 
@@ -187,7 +222,9 @@ impl WebFetch {
                     hops += 1;
                     target = target.follow(&location).map_err(failed)?;
                 }
-                Answered::Here(response) => return page::answer(asked, &target, hops, response).await,
+                Answered::Here(response) => {
+                    return page::answer(asked, &target, hops, response, &self.reader).await;
+                }
             }
         }
     }

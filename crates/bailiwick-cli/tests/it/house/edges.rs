@@ -10,12 +10,16 @@ use serde_json::Value;
 use super::{assert_none, repo};
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
-    ("bailiwick-guard", &["bailiwick-policy", "bailiwick-compile", "bailiwick-confine", "bailiwick-egress"]),
+    ("bailiwick-page", &[]),
+    (
+        "bailiwick-guard",
+        &["bailiwick-policy", "bailiwick-compile", "bailiwick-confine", "bailiwick-egress", "bailiwick-page"],
+    ),
     ("bailiwick-scan", &["bailiwick-policy"]),
     ("bailiwick-mcp", &["bailiwick-guard", "bailiwick-policy"]),
     ("bailiwick", &["bailiwick-guard", "bailiwick-policy"]),
@@ -29,6 +33,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
             "bailiwick-guard",
             "bailiwick-scan",
             "bailiwick-mcp",
+            "bailiwick-page",
             "bailiwick",
         ],
     ),

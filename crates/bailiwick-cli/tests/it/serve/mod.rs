@@ -6,11 +6,13 @@ mod explain;
 mod hostile;
 mod http;
 mod leaks;
+mod pages;
 mod python;
 mod readme;
 mod sources;
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -27,7 +29,11 @@ fn home() -> tempfile::TempDir {
 
 /// `bailiwick serve` in an environment of its own.
 fn command(home: &tempfile::TempDir, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+    command_of(Path::new(env!("CARGO_BIN_EXE_bailiwick")), home, args)
+}
+
+fn command_of(program: &Path, home: &tempfile::TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.arg("serve").args(args).env_clear().env("HOME", home.path()).current_dir(home.path());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -46,7 +46,7 @@ fn listed_and_called(mode: &str) -> Option<Value> {
 }
 
 /// A page on loopback, for everyone who asks while the test runs.
-fn page() -> std::net::SocketAddr {
+pub(super) fn page() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     std::thread::spawn(move || {

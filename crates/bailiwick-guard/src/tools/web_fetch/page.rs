@@ -1,31 +1,23 @@
 //! What a body says: the main content of a page as markdown, other text as it is.
 //!
-//! Pages are hostile. One with too many elements is given as its source, one that nests too deeply as its bare text, and
-//! both are read on a thread of their own with a stack that such a page cannot use up.
+//! Pages are hostile: what makes sense of their HTML is [`Page`]'s crate, here or in a process of its own.
 
+use bailiwick_page::Page;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dom_smoothie::{Config, Readability, TextMode};
 use encoding_rs::{Encoding, UTF_8};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::exchange::Answer;
 use super::target::Target;
-use super::{Asked, failed};
+use super::{Asked, Reader, failed};
 use crate::tool::ToolError;
 
-/// Parsing takes time quadratic in them for some pages.
-const MAX_ELEMENTS: usize = 50_000;
-const MAX_NESTING: usize = 400;
-const STACK: usize = 64 * 1024 * 1024;
-/// Elements that say nothing to a reader.
-const NO_CONTENT: [&str; 6] = ["script", "style", "noscript", "template", "iframe", "svg"];
 /// How far a page is looked into for its encoding.
 const SNIFFED: usize = 1024;
 
 /// A body, read.
-struct Page {
+struct Content {
     kind: &'static str,
     title: Option<String>,
     markdown: String,
@@ -37,6 +29,7 @@ pub(super) async fn answer(
     target: &Target,
     hops: usize,
     answer: Answer,
+    reader: &Reader,
 ) -> Result<Value, ToolError> {
     let length = answer.body.len();
     let mut result = json!({
@@ -47,14 +40,14 @@ pub(super) async fn answer(
     });
     let mut base64 = None;
     let page = match Sort::of(answer.content_type.as_deref(), &answer.body) {
-        Sort::Nothing => Page::plain("none", String::new()),
+        Sort::Nothing => Content::plain("none", String::new()),
         Sort::Binary => {
             base64 = asked.raw.then(|| STANDARD.encode(&answer.body));
-            Page::plain("binary", String::new())
+            Content::plain("binary", String::new())
         }
-        Sort::Text => Page::plain("text", text(&answer, false)),
-        Sort::Html if asked.raw => Page::plain("source", text(&answer, true)),
-        Sort::Html => read(text(&answer, true), target.shown().to_owned()).await?,
+        Sort::Text => Content::plain("text", text(&answer, false)),
+        Sort::Html if asked.raw => Content::plain("source", text(&answer, true)),
+        Sort::Html => read(text(&answer, true), target.shown().to_owned(), reader).await?,
     };
     if let Some(fields) = result.as_object_mut() {
         let title = page.title.filter(|title| !title.trim().is_empty());
@@ -72,7 +65,7 @@ pub(super) async fn answer(
     Ok(result)
 }
 
-impl Page {
+impl Content {
     const fn plain(kind: &'static str, markdown: String) -> Self {
         Self { kind, title: None, markdown }
     }
@@ -131,48 +124,14 @@ fn charset(text: &str, between: char) -> Option<&'static Encoding> {
     })
 }
 
-/// Reads a page on a thread of its own.
-async fn read(html: String, url: String) -> Result<Page, ToolError> {
-    let (done, wait) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("page".to_owned()).stack_size(STACK);
-    let work = move || drop(done.send(extracted(html, &url)));
-    thread.spawn(work).map_err(|error| failed(format!("the page cannot be read: {error}")))?;
-    wait.await.map_err(|_| failed("the page cannot be read: its reader failed; try `raw`".to_owned()))
-}
-
-fn extracted(html: String, url: &str) -> Page {
-    let elements = html
-        .as_bytes()
-        .windows(2)
-        .filter(|pair| matches!(pair, [b'<', letter] if letter.is_ascii_alphabetic()));
-    if elements.count() > MAX_ELEMENTS {
-        return Page::plain("source", html);
-    }
-    let config =
-        Config { max_elements_to_parse: MAX_ELEMENTS, text_mode: TextMode::Markdown, ..Default::default() };
-    let Ok(mut reader) = Readability::new(html.as_str(), Some(url), Some(config)) else {
-        return Page::plain("source", html);
+/// Reads a page. Reading may block, and goes on for a while if the call is given up.
+async fn read(html: String, url: String, reader: &Reader) -> Result<Content, ToolError> {
+    let reader = reader.clone();
+    let read = tokio::task::spawn_blocking(move || (reader.0)(html, &url)).await;
+    let why = match read {
+        Ok(Ok(Page { kind, title, markdown })) => return Ok(Content { kind: kind.name(), title, markdown }),
+        Ok(Err(why)) => why,
+        Err(_) => "its reader failed".to_owned(),
     };
-    if nests_deeper_than(MAX_NESTING, &reader) {
-        return Page::plain("text", reader.doc.text().to_string());
-    }
-    let title = reader.get_article_title().to_string();
-    let whole = reader.doc.md(Some(&NO_CONTENT)).to_string();
-    match reader.parse() {
-        Ok(article) if !article.text_content.trim().is_empty() => {
-            Page { kind: "article", title: Some(article.title), markdown: article.text_content.to_string() }
-        }
-        _ => Page { kind: "page", title: Some(title), markdown: whole },
-    }
-}
-
-fn nests_deeper_than(limit: usize, reader: &Readability) -> bool {
-    let mut level = vec![reader.doc.root()];
-    for _ in 0..limit {
-        level = level.iter().flat_map(|node| node.children_it(false)).collect();
-        if level.is_empty() {
-            return false;
-        }
-    }
-    true
+    Err(failed(format!("the page cannot be read: {why}; try `raw`")))
 }

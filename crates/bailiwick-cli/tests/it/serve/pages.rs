@@ -1,0 +1,71 @@
+//! Who reads the pages that `web_fetch` brings: a program beside the command, which may touch nothing.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::python::page;
+use super::{Served, home};
+
+/// What `web_fetch` says of a page, served from a folder in which the reader is this script, or none; and what was
+/// said on stderr.
+fn fetched(reader: Option<&str>) -> (Value, String) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let command = folder.path().join("bailiwick");
+    let built = Path::new(env!("CARGO_BIN_EXE_bailiwick"));
+    std::fs::hard_link(built, &command).or_else(|_| std::fs::copy(built, &command).map(drop)).unwrap();
+    if let Some(script) = reader {
+        let program = folder.path().join("bailiwick-page");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fetched_by(&command)
+}
+
+fn fetched_by(program: &Path) -> (Value, String) {
+    let (home, at) = (home(), page());
+    let command = super::command_of(program, &home, &["--cap", &format!("net:connect:{at}")]);
+    let mut served = Served::of(command, home);
+    let params = json!({ "name": "web_fetch", "arguments": { "url": format!("http://{at}/") } });
+    let answer = served.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    (answer["result"].clone(), served.end().1)
+}
+
+#[test]
+fn a_page_is_read_by_the_program_beside() {
+    let (answer, said) = fetched_by(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+    let page = &answer["structuredContent"];
+    assert_eq!((&page["kind"], &page["title"]), (&json!("article"), &json!("A page")), "{answer}");
+    assert!(page["markdown"].as_str().unwrap().contains("Words of a page."), "{answer}");
+    assert!(!said.contains("bailiwick-page"), "{said}");
+}
+
+#[test]
+fn the_reader_of_pages_sees_nothing_of_the_host_and_hears_the_page() {
+    let secret = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(secret.path(), "secret\n").unwrap();
+    let script = format!(
+        "#!/bin/sh\nread page\ncase $page in *Words*) ;; *) exit 1 ;; esac\nread said < {} || said=nothing\n\
+         printf '{{\"kind\":\"text\",\"title\":\"%s\",\"markdown\":\"%s\"}}' \"$1\" \"$said\"\n",
+        secret.path().display()
+    );
+    let (answer, _) = fetched(Some(&script));
+    let page = &answer["structuredContent"];
+    assert_eq!((&page["kind"], &page["markdown"]), (&json!("text"), &json!("nothing")), "{answer}");
+    assert!(page["title"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{answer}");
+}
+
+#[test]
+fn without_a_reader_a_page_comes_as_its_source_and_a_broken_one_is_said() {
+    let (answer, said) = fetched(None);
+    let page = &answer["structuredContent"];
+    assert_eq!(page["kind"], "source", "{answer}");
+    assert!(page["markdown"].as_str().unwrap().contains("<p>Words of a page.</p>"), "{answer}");
+    assert!(said.contains("`bailiwick-page` is not beside this program"), "{said}");
+    for broken in ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho no page\n", "#!/nonexistent\n"] {
+        let (answer, _) = fetched(Some(broken));
+        assert_eq!(answer["isError"], true, "{broken}: {answer}");
+        assert!(answer["content"][0]["text"].as_str().unwrap().contains("cannot be read"), "{answer}");
+    }
+}
