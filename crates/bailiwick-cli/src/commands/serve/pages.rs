@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bailiwick_confine::{Command, Exit, Options, Prepared, Stdio};
 use bailiwick_guard::tools::Page;
-use bailiwick_policy::capability::CapabilitySet;
+use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
 
@@ -34,8 +34,7 @@ pub(super) fn read(program: &Path, html: &str, url: &str) -> Result<Page, String
 }
 
 fn run(program: &Path, html: &str, url: &str) -> anyhow::Result<Vec<u8>> {
-    let nothing = CapabilitySet::new(std::iter::empty::<&str>())?;
-    let plan = Plan::of("bailiwick-page", nothing.authority(), &HostFacts::unknown())?;
+    let plan = Plan::of("bailiwick-page", &Authority::bottom(), &HostFacts::unknown())?;
     let (stdin, mut input) = std::io::pipe()?;
     let (output, stdout) = std::io::pipe()?;
     let stderr = OwnedFd::from(std::fs::File::options().write(true).open("/dev/null")?);
