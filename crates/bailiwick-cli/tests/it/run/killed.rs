@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::{eventually, folder, processes, script};
 
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 20;
 const AT_ONCE: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ fn killing_who_started_the_command_leaves_nothing_if_that_was_asked_for() {
     rounds(Victim::Parent);
 }
 
-/// A hundred sandboxes, ten at a time, in one writable folder that they all keep names from.
+/// Two hundred sandboxes, ten at a time, in one writable folder that they all keep names from.
 fn rounds(victim: Victim) {
     let own = folder();
     let w = own.path().join("w");
