@@ -30,13 +30,13 @@ pub fn files(builder: RegistryBuilder) -> RegistryBuilder {
     builder.tool(FsRead).tool(FsWrite).tool(FsEdit).tool(FsList).tool(FsSearch)
 }
 
-/// Adds the tools that reach nothing but this host, as far as their authority goes: `shell` and those for files.
+/// Adds all tools but `web_fetch`: `shell` and those for files.
 #[must_use]
 pub fn local(builder: RegistryBuilder) -> RegistryBuilder {
     files(builder.tool(Shell))
 }
 
-/// Adds every tool of this module: the local ones and, with the feature `fetch`, `web_fetch`.
+/// Adds every tool of this module: `shell`, those for files and, with the feature `fetch`, `web_fetch`.
 #[must_use]
 pub fn all(builder: RegistryBuilder) -> RegistryBuilder {
     let builder = local(builder);

@@ -7,23 +7,35 @@ use std::process::ExitCode;
 /// More than any page that is fetched.
 const MOST: u64 = 64 << 20;
 
+const USAGE: &str = "usage: bailiwick-page URL < page.html
+
+Prints the main content of a page as JSON: {kind, title, markdown}.
+`bailiwick serve` has it read the pages that `web_fetch` brings.
+
+Example:
+  bailiwick-page https://example.com/ < page.html
+
+Exit codes: 0 ok, 2 usage, 3 the page cannot be read, 5 fault
+";
+
 fn main() -> ExitCode {
-    match read() {
-        Ok(page) if std::io::stdout().write_all(&page).is_ok() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(5),
-        Err(why) => {
-            let usage = "usage: bailiwick-page URL < page.html";
-            // Without a stderr there is nobody to tell.
-            let _ = writeln!(std::io::stderr(), "bailiwick-page: {why}\n{usage}");
-            ExitCode::from(3)
-        }
-    }
+    let mut words = std::env::args().skip(1);
+    let (code, said) = match (words.next().as_deref(), words.next()) {
+        (Some("-h" | "--help"), None) => (0, USAGE.as_bytes().to_vec()),
+        (Some(url), None) if !url.starts_with('-') => match read(url) {
+            Ok(page) => (0, page),
+            Err(why) => (3, format!("bailiwick-page: {why}\n").into_bytes()),
+        },
+        _ => (2, USAGE.as_bytes().to_vec()),
+    };
+    let told =
+        if code == 0 { std::io::stdout().write_all(&said) } else { std::io::stderr().write_all(&said) };
+    ExitCode::from(if told.is_ok() { code } else { 5 })
 }
 
-fn read() -> Result<Vec<u8>, String> {
-    let url = std::env::args().nth(1).ok_or("no address")?;
+fn read(url: &str) -> Result<Vec<u8>, String> {
     let mut html = String::new();
     std::io::stdin().take(MOST).read_to_string(&mut html).map_err(|fault| fault.to_string())?;
-    let page = bailiwick_page::read(html, &url)?;
+    let page = bailiwick_page::read(html, url)?;
     serde_json::to_vec(&page).map_err(|fault| fault.to_string())
 }

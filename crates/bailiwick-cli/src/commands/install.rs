@@ -47,7 +47,7 @@ pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
         let why = format!("no agent has settings in `{}`; name one, such as `claude-code`", root.display());
         return Ok(refused(Exit::Found, &why));
     }
-    let program = std::env::current_exe().context("our own path is not known")?;
+    let program = facts::own_program().context("our own path is not known")?;
     let mut text = String::new();
     for agent in agents {
         let path = root.join(file(agent));

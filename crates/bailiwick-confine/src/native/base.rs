@@ -28,7 +28,7 @@ enum Programs {
 
 /// What every sandbox has of the host, as it was when it was looked at: libraries, data and the loader's own files.
 ///
-/// Looking takes a tenth of the time that starting a sandbox takes. Whoever starts several at once, or one after the
+/// Looking is a good part of what preparing a sandbox takes. Whoever starts several at once, or one after the
 /// other, looks once and passes it to [`Prepared::on`](crate::Prepared::on). What is installed later is then missing
 /// or, where it is a folder of programs among libraries, not closed: look again from time to time.
 #[derive(Debug, Clone)]
@@ -248,7 +248,8 @@ fn existing(path: &Path) -> Option<PathBuf> {
 /// The folders that a loader configuration names; includes are followed, their `*` in the last part only.
 fn configured(file: &Path, depth: usize) -> Vec<PathBuf> {
     let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = std::fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let mut folders = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(pattern) = line.strip_prefix("include ") {
@@ -378,7 +379,7 @@ mod tests {
         let absolute = folder.path().join("alone.conf");
         let text = format!("include more.d/*.conf\n# a note\n  /opt/lib \ninclude {}\n", absolute.display());
         write("ld.so.conf", &text);
-        write("more.d/b.conf", "/b\nhwcap 0 nosegneg\n");
+        std::fs::write(folder.path().join("more.d/b.conf"), b"# f\xfcr b\n/b\nhwcap 0 nosegneg\n").unwrap();
         write("more.d/a.conf", "/a\ninclude ../ld.so.conf\n");
         write("more.d/c.txt", "/c\n");
         write("alone.conf", "/alone\n");

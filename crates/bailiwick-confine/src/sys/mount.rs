@@ -2,11 +2,14 @@
 #![expect(unsafe_code, reason = "open_tree_attr and mount_setattr have no safe wrapper")]
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::io::Errno;
 use rustix::mount::OpenTreeFlags;
+
+use super::descriptors::adopt;
+use super::errno::check;
 
 /// What a mount forbids. Mounts are private besides: nothing that the host mounts later shows up inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub(crate) fn look() {
         let (nowhere, nothing) = (-1, std::ptr::null::<libc::mount_attr>());
         // SAFETY: no attributes but a size for them: a kernel that has the call refuses it unseen.
         let refused = unsafe { libc::syscall(SYS_OPEN_TREE_ATTR, nowhere, c"".as_ptr(), 0, nothing, 1) };
-        refused == -1 && last_errno() == Errno::INVAL
+        check(refused) == Err(Errno::INVAL)
     });
 }
 
@@ -72,11 +75,7 @@ fn copy_at_once(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> 
             size_of::<libc::mount_attr>(),
         )
     };
-    match i32::try_from(tree) {
-        // SAFETY: the kernel has just opened it, and nobody else owns it.
-        Ok(tree @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(tree) }),
-        Ok(_) | Err(_) => Err(last_errno()),
-    }
+    check(tree).map(adopt)
 }
 
 /// Its number is the same on every architecture.
@@ -109,14 +108,7 @@ fn set(mount: BorrowedFd<'_>, attributes: Attributes, flags: libc::c_int) -> Res
             size_of::<libc::mount_attr>(),
         )
     };
-    if done == 0 {
-        return Ok(());
-    }
-    Err(last_errno())
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+    check(done).map(drop)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod python;
 mod readme;
 mod sources;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -112,4 +112,20 @@ fn shell(id: u64, arguments: Value) -> Value {
 fn text(answer: &Value) -> String {
     let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
     content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// A page on loopback, for everyone who asks while the test runs.
+fn page() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 4096]);
+            let body = "<html><title>A page</title><body><p>Words of a page.</p></body></html>";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
+            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    at
 }

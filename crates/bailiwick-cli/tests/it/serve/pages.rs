@@ -1,12 +1,13 @@
 //! Who reads the pages that `web_fetch` brings: a program beside the command, which may touch nothing.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::python::page;
-use super::{Served, home};
+use super::{Served, home, page};
 
 /// What `web_fetch` says of a page, served from a folder in which the reader is this script, or none; and what was
 /// said on stderr.
@@ -68,4 +69,35 @@ fn without_a_reader_a_page_comes_as_its_source_and_a_broken_one_is_said() {
         assert_eq!(answer["isError"], true, "{broken}: {answer}");
         assert!(answer["content"][0]["text"].as_str().unwrap().contains("cannot be read"), "{answer}");
     }
+}
+
+#[test]
+fn the_reader_says_how_it_is_used_and_what_it_cannot_read() {
+    let said = |args: &[&str], page: &[u8]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-page"));
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(page); // one that only says how it is used does not listen
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (code, help) = said(&["--help"], b"");
+    assert!(code == Some(0) && help.starts_with("usage: bailiwick-page URL"), "{help}");
+    for wrong in [&[][..], &["--unknown"], &["http://a.test/", "more"]] {
+        assert_eq!(said(wrong, b""), (Some(2), help.clone()), "{wrong:?}");
+    }
+    assert_eq!(said(&["http://a.test/"], b"\xff").0, Some(3));
+    let (code, page) = said(&["http://a.test/"], b"<title>T</title><p>Words.</p>");
+    assert_eq!((code, &*page), (Some(0), r#"{"kind":"article","title":"T","markdown":"Words."}"#));
+}
+
+/// A name that only the tables of an HTML parser have.
+#[test]
+fn the_command_itself_has_no_html_parser() {
+    let has = |program: &str| {
+        let name = b"CounterClockwiseContourIntegral";
+        std::fs::read(program).unwrap().windows(name.len()).any(|bytes| bytes == name)
+    };
+    assert!(has(env!("CARGO_BIN_EXE_bailiwick-page")), "the name proves nothing");
+    assert!(!has(env!("CARGO_BIN_EXE_bailiwick")));
 }

@@ -1,12 +1,11 @@
 //! The Python client that others are written with, in both eras of the protocol.
 
-use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::home;
+use super::{home, page};
 use crate::skip::skip;
 
 /// The interpreter that `scripts/test` gave the package `mcp`, version 2 or newer.
@@ -43,22 +42,6 @@ fn listed_and_called(mode: &str) -> Option<Value> {
     let output = client.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())
-}
-
-/// A page on loopback, for everyone who asks while the test runs.
-pub(super) fn page() -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut stream = stream;
-            let _ = stream.read(&mut [0; 4096]);
-            let body = "<html><title>A page</title><body><p>Words of a page.</p></body></html>";
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
-            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        }
-    });
-    at
 }
 
 fn is_served(mode: &str, version: &str) {
