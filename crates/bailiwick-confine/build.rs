@@ -11,7 +11,10 @@ use std::str::FromStr as _;
 use toml::{Table, Value};
 
 /// What a variant may differ in, by bit, lowest first; `src/seccomp.rs` has the same order.
-const FLAGS: [&str; 5] = ["any-exec", "nested-sandbox", "trace", "unix-mediated", "offline"];
+const FLAGS: [&str; 5] = ["any-exec", "nested-sandbox", "desk", "unix-mediated", "offline"];
+
+/// The same of the second filter, which asks.
+const ASK_FLAGS: [&str; 2] = ["unix-mediated", "guarded"];
 
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
@@ -87,12 +90,14 @@ fn main() -> Result<(), Fault> {
     println!("cargo::rerun-if-changed=build.rs");
     let text = std::fs::read_to_string("seccomp.toml").map_err(|e| format!("seccomp.toml: {e}"))?;
     let table: Table = text.parse().map_err(|e| format!("seccomp.toml: {e}"))?;
-    let rules = rules(&table)?;
+    let (rules, asks) = (rules(&table)?, asks(&table)?);
     let last = table.get("last").and_then(Value::as_str).ok_or("`last` is not there")?;
     let mut rust = String::new();
     for arch in ARCHES {
         let programs = (0..1 << FLAGS.len()).map(|flags| program(&arch, &rules, last, flags));
         emit(&mut rust, arch.name, &programs.collect::<Result<Vec<_>, _>>()?);
+        let programs = (0..1 << ASK_FLAGS.len()).map(|flags| ask_program(&arch, &asks, last, flags));
+        emit(&mut rust, &format!("{}_ask", arch.name), &programs.collect::<Result<Vec<_>, _>>()?);
     }
     let out = std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?;
     std::fs::write(std::path::Path::new(&out).join("seccomp.rs"), rust).map_err(|e| e.to_string())
@@ -101,16 +106,41 @@ fn main() -> Result<(), Fault> {
 // ── the data file ──
 
 fn rules(table: &Table) -> Result<Vec<Rule>, Fault> {
-    if let Some(odd) = table.keys().find(|key| !["last", "rule"].contains(&key.as_str())) {
+    if let Some(odd) = table.keys().find(|key| !["last", "rule", "ask"].contains(&key.as_str())) {
         return Err(format!("`{odd}` is not known"));
     }
     let rules = table.get("rule").and_then(Value::as_array).ok_or("no rules")?;
-    let rules: Vec<Rule> = rules.iter().map(rule).collect::<Result<_, _>>()?;
+    known_calls(rules.iter().map(rule).collect::<Result<_, _>>()?)
+}
+
+fn asks(table: &Table) -> Result<Vec<Rule>, Fault> {
+    let asks = table.get("ask").and_then(Value::as_array).ok_or("no asks")?;
+    known_calls(asks.iter().map(ask).collect::<Result<_, _>>()?)
+}
+
+fn known_calls(rules: Vec<Rule>) -> Result<Vec<Rule>, Fault> {
     let calls = rules.iter().flat_map(|rule| &rule.calls);
     match calls.into_iter().find(|call| ARCHES.iter().all(|arch| (arch.number)(call).is_none())) {
         Some(unknown) => Err(format!("`{unknown}` is no system call")),
         None => Ok(rules),
     }
+}
+
+fn ask(value: &Value) -> Result<Rule, Fault> {
+    let table = value.as_table().ok_or("an ask is a table")?;
+    let keys = ["calls", "if", "ask-when", "why"];
+    if let Some(odd) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(format!("`{odd}` in an ask is not known"));
+    }
+    let calls = texts(table, "calls")?;
+    let flag = table.get("if").and_then(Value::as_str).unwrap_or_default();
+    let flag = ASK_FLAGS.iter().position(|own| *own == flag);
+    let (Some(flag), true) = (flag, table.contains_key("why") && !calls.is_empty()) else {
+        return Err(format!("an ask without calls, variant or reason: {calls:?}"));
+    };
+    let when = lines(table, "ask-when")?;
+    let leaf = if when.is_empty() { Leaf::Answer(NOTIFY) } else { Leaf::Judged(when, NOTIFY, ALLOW) };
+    Ok(Rule { calls, conditions: vec![(flag, true)], leaf })
 }
 
 fn rule(value: &Value) -> Result<Rule, Fault> {
@@ -146,7 +176,6 @@ fn answer(text: &str) -> Result<u32, Fault> {
     match text {
         "EPERM" => Ok(EPERM),
         "ENOSYS" => Ok(ENOSYS),
-        "notify" => Ok(NOTIFY),
         _ => Err(format!("answer `{text}` is not known")),
     }
 }
@@ -215,8 +244,17 @@ fn program(arch: &Arch, rules: &[Rule], last: &str, flags: usize) -> Result<Code
         code.extend([branch(JUMP_ANY_BIT, 0, 1, X32_BIT), op(RETURN, EPERM)]);
     }
     code.extend([branch(JUMP_GREATER, 0, 1, last), op(RETURN, ENOSYS)]);
-    code.extend(bisect(&segments(arch, &leaves, last))?);
+    code.extend(bisect(&segments(&leaves, last, arch.known))?);
     if code.len() > 4096 { Err("a program is too long for the kernel".to_owned()) } else { Ok(code) }
+}
+
+/// The second filter: asks where a rule says so and passes everything else, the first one decides the rest.
+fn ask_program(arch: &Arch, asks: &[Rule], last: &str, flags: usize) -> Result<Code, Fault> {
+    let last = (arch.number)(last).ok_or_else(|| format!("`{last}` is no system call"))?;
+    let leaves = leaves(arch, asks, flags)?;
+    let mut code = vec![op(LOAD, NUMBER), branch(JUMP_GREATER, 0, 1, last), op(RETURN, ALLOW)];
+    code.extend(bisect(&segments(&leaves, last, |_| true))?);
+    Ok(code)
 }
 
 /// The rules of one variant by number.
@@ -236,8 +274,8 @@ fn leaves(arch: &Arch, rules: &[Rule], flags: usize) -> Result<BTreeMap<u32, Lea
 }
 
 /// Runs of numbers that are treated alike: where each starts, and how.
-fn segments(arch: &Arch, leaves: &BTreeMap<u32, Leaf>, last: u32) -> Vec<(u32, Leaf)> {
-    let plain = |number| Leaf::Answer(if (arch.known)(number) { ALLOW } else { ENOSYS });
+fn segments(leaves: &BTreeMap<u32, Leaf>, last: u32, known: fn(u32) -> bool) -> Vec<(u32, Leaf)> {
+    let plain = |number| Leaf::Answer(if known(number) { ALLOW } else { ENOSYS });
     let mut segments: Vec<(u32, Leaf)> = Vec::new();
     for number in 0..=last {
         let leaf = leaves.get(&number).cloned().unwrap_or_else(|| plain(number));
@@ -309,9 +347,10 @@ const fn branch(code: u16, yes: u8, no: u8, k: u32) -> Op {
 
 // ── Rust ──
 
-fn emit(rust: &mut String, arch: &str, programs: &[Code]) {
-    let name = arch.to_uppercase();
-    let _ = writeln!(rust, "#[cfg(any(test, target_arch = \"{arch}\"))]");
+fn emit(rust: &mut String, name: &str, programs: &[Code]) {
+    let (arch, name) = (name.trim_end_matches("_ask"), name.to_uppercase());
+    let tested = if name.ends_with("_ASK") { "" } else { "test, " };
+    let _ = writeln!(rust, "#[cfg(any({tested}target_arch = \"{arch}\"))]");
     let _ = writeln!(rust, "pub(super) static {name}: [&[libc::sock_filter]; {}] = [", programs.len());
     for program in programs {
         let _ = write!(rust, "&[");

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::Aspect;
 use bailiwick_policy::facts::Place;
-use bailiwick_policy::plan::{self, MASKED, Mount, Plan, STUBS};
+use bailiwick_policy::plan::{MASKED, Mount, Plan, STUBS};
+use bailiwick_policy::run_later::fixed_names;
 
 use crate::{Refusal, Target};
 
@@ -190,21 +191,23 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
             let wanted = place != Some(Place::Missing) && !is_named(&path);
             wanted.then(|| RunLater { path, source, writable, exists: place.is_some() })
         };
-        let mut folder = ("", false);
-        for name in plan::run_later([&tree.path, &tree.source]) {
-            if let Some((parent, _)) = name.split_once('/') {
-                if folder.0 != parent {
-                    // In a git worktree `.git` is a file, and says where the configuration is.
-                    let file = plan.place(&join(&tree.source, parent)) == Some(Place::File);
-                    let own = later(parent, !file);
-                    folder = (parent, own.is_some() && !file);
-                    found.extend(own);
-                }
-                if !folder.1 {
-                    continue;
-                }
+        let mut entered: BTreeMap<&str, bool> = BTreeMap::new();
+        for name in fixed_names([&tree.path, &tree.source]) {
+            let mut below = true;
+            for parent in name.match_indices('/').filter_map(|(at, _)| name.get(..at)) {
+                below = below
+                    && *entered.entry(parent).or_insert_with(|| {
+                        // In a git worktree `.git` is a file, and says where the configuration is.
+                        let file = plan.place(&join(&tree.source, parent)) == Some(Place::File);
+                        let own = later(parent, !file);
+                        let is_entered = own.is_some() && !file;
+                        found.extend(own);
+                        is_entered
+                    });
             }
-            found.extend(later(name, false));
+            if below {
+                found.extend(later(name, false));
+            }
         }
     }
     found

@@ -63,6 +63,8 @@ pub struct Options {
     /// Paths that were granted for writing by name. A file that runs code later stays read-only inside a writable
     /// folder unless it is among them: the plan alone has merged it into the folder around it.
     pub named: Vec<PathBuf>,
+    /// The caller's home, whose start files stay closed wherever it is granted.
+    pub home: Option<PathBuf>,
     /// Where this host has the sockets of local services.
     pub services: Vec<(Endpoint, PathBuf)>,
 }

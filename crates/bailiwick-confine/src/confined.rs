@@ -15,9 +15,9 @@ use crate::ipc::Mediator;
 use crate::limits::Applied;
 use crate::native::child;
 use crate::native::image::Image;
-use crate::native::placeholder::Placeholders;
 use crate::status::Status;
-use crate::sys::clone::{self, Home};
+use crate::stdio::Relays;
+use crate::sys::clone;
 use crate::sys::signals;
 
 /// How a program ended.
@@ -52,8 +52,9 @@ pub struct Confined {
     terminal: Option<OwnedFd>,
     egress: Option<EgressSockets>,
     ended: Option<Exit>,
-    placeholders: Placeholders,
     sockets: Vec<PathBuf>,
+    asks: Option<OwnedFd>,
+    relays: Relays,
     mediator: Option<Mediator>,
     limits: Applied,
 }
@@ -62,15 +63,17 @@ pub struct Confined {
 pub(crate) struct Confining {
     pub(crate) control: OwnedFd,
     pub(crate) status: Status,
-    pub(crate) placeholders: Placeholders,
     pub(crate) sockets: Vec<PathBuf>,
+    /// The line on which the first process passes connects on.
+    pub(crate) asks: Option<OwnedFd>,
+    pub(crate) relays: Relays,
     pub(crate) limits: Applied,
 }
 
 pub(crate) fn start(image: Image, with: Confining) -> Result<Confined, Fault> {
-    let Confining { control, status, placeholders, sockets, limits } = with;
+    let Confining { control, status, sockets, asks, limits, relays } = with;
     let mask = signals::block_all();
-    let started = clone::start(Home::Sandbox, child::run, &image);
+    let started = clone::start(child::run, &image);
     mask.restore();
     let started = started.map_err(|errno| Fault::new(Step::Clone, errno))?;
     let mut confined = Confined {
@@ -81,18 +84,15 @@ pub(crate) fn start(image: Image, with: Confining) -> Result<Confined, Fault> {
         terminal: None,
         egress: None,
         ended: None,
-        placeholders,
         sockets,
+        asks,
+        relays,
         mediator: None,
         limits,
     };
     confined.limits.enter(confined.pid()).map_err(|errno| Fault::new(Step::Group, errno))?;
-    let Image { control: inner, entries, .. } = image;
-    drop(inner);
-    confined
-        .placeholders
-        .watch(confined.pidfd.as_fd())
-        .map_err(|errno| Fault::new(Step::Placeholders, errno))?;
+    let Image { control: inner, entries, desk, stdio, .. } = image;
+    drop((inner, desk, stdio));
     let named = |entry: i32| {
         entries.get(usize::try_from(entry).ok()?).map(|entry| entry.path().to_string_lossy().into_owned())
     };
@@ -116,6 +116,11 @@ impl Confined {
     /// The supervisor's end of the terminal, once.
     pub const fn terminal(&mut self) -> Option<OwnedFd> {
         self.terminal.take()
+    }
+
+    /// The copying to what stays outside of descriptors 0 to 2, once.
+    pub fn take_relays(&mut self) -> Relays {
+        std::mem::take(&mut self.relays)
     }
 
     /// The sockets of the network, once.
@@ -195,7 +200,6 @@ impl Confined {
         let status = waited.map_err(|errno| Fault::new(Step::Supervise, errno))?;
         let signal = status.and_then(|status| status.terminating_signal());
         let code = status.and_then(|status| status.exit_status()).unwrap_or(125);
-        drop(std::mem::take(&mut self.placeholders));
         if let Some(mediator) = self.mediator.take() {
             mediator.join();
         }
@@ -206,7 +210,8 @@ impl Confined {
     fn mediate(&mut self, descriptors: Vec<OwnedFd>) -> Result<(), Fault> {
         let failed = |errno| Fault::new(Step::Seccomp, errno);
         let listener = descriptors.into_iter().next().ok_or(Errno::BADF).map_err(failed)?;
-        let started = Mediator::start(listener, std::mem::take(&mut self.sockets));
+        let asks = self.asks.take().ok_or(Errno::BADF).map_err(failed)?;
+        let started = Mediator::start(listener, asks, std::mem::take(&mut self.sockets));
         let errno = |fault: std::io::Error| Errno::from_io_error(&fault).unwrap_or(Errno::AGAIN);
         self.mediator = Some(started.map_err(|fault| failed(errno(fault)))?);
         Ok(())

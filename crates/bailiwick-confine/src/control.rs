@@ -90,6 +90,37 @@ pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
+/// Sends bytes and one descriptor. Does not allocate.
+pub(crate) fn send_bytes(to: BorrowedFd<'_>, bytes: &[u8], with: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut room);
+    let with = [with];
+    if !beside.push(SendAncillaryMessage::ScmRights(&with)) {
+        return Err(Errno::TOOBIG);
+    }
+    sendmsg(to, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
+/// Receives bytes, all of them, and one descriptor. Does not allocate; `None` is the other end's death.
+pub(crate) fn recv_bytes(from: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Option<OwnedFd>, Errno> {
+    let wanted = bytes.len();
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut room);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(from, &mut [IoSliceMut::new(bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let descriptor = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut received) => received.next(),
+        _ => None,
+    });
+    match received.bytes {
+        0 => Ok(None),
+        length if length == wanted => descriptor.ok_or(Errno::PROTO).map(Some),
+        _ => Err(Errno::PROTO),
+    }
+}
+
 /// Says a word. Does not allocate.
 pub(crate) fn say(to: BorrowedFd<'_>, word: Word, with: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let bytes = word.encode();

@@ -55,8 +55,6 @@ macro_rules! steps {
 steps! {
     /// Opening descriptors and buffers.
     Open = "open what a sandbox needs";
-    /// Covering names that do not exist yet.
-    Placeholders = "cover a name that runs code later";
     /// Rules of files.
     Rules = "make the rules of files";
     /// The new process in its namespaces.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::cgroup::Places;
 use crate::landlock;
 use crate::limits::{Applied, Situation};
-use crate::seccomp::{Needs, UnixSockets, program};
+use crate::seccomp::{Needs, program, Asking};
 use crate::sys::before_exec::before_exec;
 use crate::sys::probe::{NAMESPACES, in_child, unshare};
 use crate::sys::{notify, seccomp};
@@ -208,8 +208,9 @@ fn filter() -> Result<String, Lack> {
 fn notify() -> Result<String, Lack> {
     let held = in_child(0, || {
         rustix::thread::set_no_new_privs(true)?;
-        let needs = Needs { unix_sockets: UnixSockets::Mediated, ..Needs::default() };
-        let listener = seccomp::install(program(needs), true)?.ok_or(Errno::NOTSUP)?;
+        let asking = Asking { unix_mediated: true, guarded: true };
+        let filter = asking.program().ok_or(Errno::NOTSUP)?;
+        let listener = seccomp::install(filter, true)?.ok_or(Errno::NOTSUP)?;
         notify::can_replace_descriptors(listener)
     });
     let lack = |errno| Lack::new(format!("user notification: {errno}"), "Linux 5.9 or newer");

@@ -1,4 +1,4 @@
-//! Mediated Unix sockets: every `connect` inside waits until this supervisor, outside, has answered it.
+//! Mediated Unix sockets: every `connect` inside is passed on to this supervisor, outside, and waits for its answer.
 //!
 //! A connect to a granted name is made here, from a socket of our own, which then takes the place of the child's
 //! descriptor; the child never names a path to the kernel. Everything is decided on a copy of the address that is
@@ -32,6 +32,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::control;
 use crate::sys::notify::{self, Asked};
 use crate::weakened;
 
@@ -70,14 +71,13 @@ pub(crate) struct Mediator {
 }
 
 impl Mediator {
-    /// Answers the calls of `listener`. A name in `allowed` is compared byte by byte with what is asked for.
+    /// Answers the calls of `listener` that the sandbox's first process passes on by `asks`. A name in `allowed` is
+    /// compared byte by byte with what is asked for.
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(crate) fn start(listener: OwnedFd, allowed: Vec<PathBuf>) -> io::Result<Self> {
-        // Where the kernel does not know it, it is only slower.
-        let _ = notify::wake_in_step(listener.as_fd());
-        let desk = Desk { listener, allowed, waiting: Vec::new() };
+    pub(crate) fn start(listener: OwnedFd, asks: OwnedFd, allowed: Vec<PathBuf>) -> io::Result<Self> {
+        let desk = Desk { listener, asks, allowed, waiting: Vec::new() };
         let thread = std::thread::Builder::new().name("unix-sockets".to_owned());
         Ok(Self { thread: thread.spawn(move || desk.serve())? })
     }
@@ -90,6 +90,7 @@ impl Mediator {
 
 struct Desk {
     listener: OwnedFd,
+    asks: OwnedFd,
     allowed: Vec<PathBuf>,
     waiting: Vec<Waiting>,
 }
@@ -135,10 +136,9 @@ impl Desk {
     fn step(&mut self) -> Result<bool, Errno> {
         let events = self.wait()?;
         if events.contains(PollFlags::IN) {
-            match notify::receive(self.listener.as_fd()) {
-                Ok(asked) => self.ask(&asked),
-                Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(errno),
+            match receive(self.asks.as_fd())? {
+                Some(asked) => self.ask(&asked),
+                None => return Ok(false),
             }
         } else if !events.is_empty() {
             return Ok(false);
@@ -148,7 +148,7 @@ impl Desk {
     }
 
     fn wait(&self) -> Result<PollFlags, Errno> {
-        let mut descriptors = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let mut descriptors = vec![PollFd::new(&self.asks, PollFlags::IN)];
         for Waiting { what, .. } in &self.waiting {
             if let Attempt::Internet(socket) = what {
                 descriptors.push(PollFd::new(socket, PollFlags::OUT));
@@ -244,6 +244,17 @@ impl Desk {
             }
         }
     }
+}
+
+/// A call that was passed on, as a call of a thread that this process knows; `None` if none can come any more. A thread
+/// that has ended meanwhile is called 0.
+fn receive(asks: BorrowedFd<'_>) -> Result<Option<Asked>, Errno> {
+    let mut bytes = [0; notify::ASKED_LENGTH];
+    let Some(thread) = control::recv_bytes(asks, &mut bytes)? else { return Ok(None) };
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd())).unwrap_or_default();
+    let number = about.lines().find_map(|line| line.strip_prefix("Pid:"));
+    let number = number.and_then(|number| number.trim().parse().ok()).unwrap_or(0);
+    Ok(Some(Asked::from_bytes(&bytes, number)))
 }
 
 /// The arguments of a connect, copied once.

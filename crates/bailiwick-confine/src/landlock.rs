@@ -162,6 +162,7 @@ pub(crate) struct Rule {
 pub(crate) struct Ruleset {
     fd: OwnedFd,
     level: Level,
+    handled: Access,
 }
 
 impl Ruleset {
@@ -172,11 +173,22 @@ impl Ruleset {
 
     fn at(level: Level, rules: &[Rule]) -> Result<Self, Fault> {
         let fd = sys::create(level.handled(), level.scoped()).map_err(Fault::Create)?;
-        let ruleset = Self { fd, level };
+        Self { fd, level, handled: level.handled() }.with(rules)
+    }
+
+    /// A ruleset that refuses nothing but changes: a second layer, under a first one that refuses all.
+    pub(crate) fn net(rules: &[Rule]) -> Result<Self, Fault> {
+        let level = Level::of_kernel()?;
+        let handled = level.handled() & (WRITE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK);
+        let fd = sys::create(handled, 0).map_err(Fault::Create)?;
+        Self { fd, level, handled }.with(rules)
+    }
+
+    fn with(self, rules: &[Rule]) -> Result<Self, Fault> {
         for Rule { fd, access } in rules {
-            ruleset.add_raw(fd.as_fd(), *access).map_err(Fault::Rule)?;
+            self.add_raw(fd.as_fd(), *access).map_err(Fault::Rule)?;
         }
-        Ok(ruleset)
+        Ok(self)
     }
 
     /// What it can hold.
@@ -193,7 +205,7 @@ impl Ruleset {
     /// only folders have. Allocation-free.
     pub(crate) fn add_raw(&self, path: BorrowedFd<'_>, access: Access) -> Result<(), Errno> {
         let folder = FileType::from_raw_mode(fstat(path)?.st_mode) == FileType::Directory;
-        let possible = if folder { self.level.handled() } else { self.level.handled() & FILE_RIGHTS };
+        let possible = if folder { self.handled } else { self.handled & FILE_RIGHTS };
         // A rule without rights is an error to the kernel and says nothing.
         match access & possible {
             0 => Ok(()),

@@ -17,6 +17,7 @@ use crate::host;
 use crate::prepared::Prepared;
 use crate::refusal::Refusal;
 use crate::status::Status;
+use crate::stdio::Relays;
 
 /// Who holds a command to its plan.
 #[derive(Debug, Clone)]
@@ -98,6 +99,14 @@ impl Running {
         match &mut self.0 {
             Kind::Native(confined) => Some(confined),
             Kind::Other(_) => None,
+        }
+    }
+
+    /// The copying to what stays outside of descriptors 0 to 2, once.
+    pub fn take_relays(&mut self) -> Relays {
+        match &mut self.0 {
+            Kind::Native(confined) => confined.take_relays(),
+            Kind::Other(launched) => launched.take_relays(),
         }
     }
 

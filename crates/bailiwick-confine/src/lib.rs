@@ -23,6 +23,7 @@ mod prepared;
 mod refusal;
 mod seccomp;
 mod status;
+mod stdio;
 mod sys;
 #[cfg(test)]
 mod testing;
@@ -36,3 +37,4 @@ pub use native::base::System;
 pub use prepared::Prepared;
 pub use refusal::Refusal;
 pub use status::Status;
+pub use stdio::Relays;

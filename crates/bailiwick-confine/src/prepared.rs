@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::enforcement::Coverage;
 use bailiwick_policy::manifest::Limits;
 use bailiwick_policy::plan::{BASE, Network, Plan};
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::cgroup::Places;
@@ -19,16 +18,16 @@ use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
 use crate::native::base::{self, System};
-use crate::native::image::{Descriptors, Identity, Image, Maps};
+use crate::native::guarded::{Guarded, Named, Unasked};
+use crate::native::image::{Asked, Identity, Image, Maps};
 use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
-use crate::native::placeholder::Placeholders;
 use crate::native::programs::Programs;
 use crate::native::{environment, grants, protected};
 use crate::refusal::Refusal;
-use crate::seccomp::{self, Needs, UnixSockets};
+use crate::seccomp::{self, Asking, Needs, UnixSockets};
 use crate::status::Status;
+use crate::stdio::{self, Relays};
 use crate::sys::clone::{Program as Executable, Stack, Strings};
-use crate::sys::descriptors::inherited;
 use crate::sys::{mount, netns};
 
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
@@ -37,6 +36,9 @@ const SCRATCH: u64 = 1 << 30;
 /// Where programs open most of what they open.
 const OFTEN_READ: [&str; 2] = ["/usr/lib", "/usr/share"];
 
+/// What may be done to devices.
+const DEVICES: Access = landlock::TERMINAL | landlock::READ_DIR;
+
 /// A sandbox, ready to start.
 pub struct Prepared {
     image: Image,
@@ -44,7 +46,8 @@ pub struct Prepared {
     status: Status,
     limits: Applied,
     sockets: Vec<PathBuf>,
-    placeholders: Placeholders,
+    asks: Option<OwnedFd>,
+    relays: Relays,
 }
 
 impl Prepared {
@@ -66,7 +69,7 @@ impl Prepared {
 
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
-        let mut built = Built::of(system.into_layout(plan), plan, &command, &options.named)?;
+        let mut built = Built::of(system.into_layout(plan), plan, &command, &options)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
@@ -79,7 +82,7 @@ impl Prepared {
             landlock: rules.as_ref().map_or(0, Ruleset::abi),
             filter: !filter.is_empty(),
             files_need_rules: built.needs_rules,
-            protected: built.protected,
+            protected: built.guarded.is_complete(),
         };
         let limits = limits(plan);
         let coverage = coverage::of(plan, means, limits.held());
@@ -92,7 +95,21 @@ impl Prepared {
         let program = Some(built.program.as_path());
         let envp = environment::of(plan.environment(), &command.env, &built.private, program, terminal)?;
         let folder = built.folder(&command)?;
-        let (control, inner) = control_pair()?;
+        let (control, inner) = line()?;
+        let asking = Asking {
+            unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
+            guarded: built.guarded.net.is_some(),
+        };
+        let (asks, passed_on) = if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
+        let desk = asking.program().map(|filter| Asked {
+            filter,
+            own_filter: seccomp::program(Needs { desk: true, ..needs }),
+            guarded: built.guarded,
+            supervisor: passed_on,
+            nested: plan.nested_sandbox(),
+        });
+        let argv = argv(&command)?;
+        let (stdio, relays) = stdio::open(command.stdio)?;
         let image = Image {
             maps: maps(),
             entries: built.layout.entries()?,
@@ -103,23 +120,21 @@ impl Prepared {
             rules,
             inner_rules,
             filter,
-            asks: needs.unix_sockets == UnixSockets::Mediated,
-            waits: needs.unix_sockets == UnixSockets::Mediated
-                || limits.has_groups()
-                || *plan.network() != Network::None,
+            desk,
+            waits: limits.has_groups() || *plan.network() != Network::None,
             program: Executable {
                 path: text(built.program.as_os_str())?,
-                argv: argv(&command)?,
+                argv,
                 envp: Strings::new(envp),
             },
             folder,
-            stdio: descriptors(command.stdio)?,
+            stdio,
             stack: Stack::new(),
             control: inner,
             supervisors: control.as_raw_fd().cast_unsigned(),
         };
         let status = Status { coverage, backend: "native", details: built.notes };
-        Ok(Self { image, control, status, limits, sockets, placeholders: built.placeholders })
+        Ok(Self { image, control, status, limits, sockets, asks, relays })
     }
 
     /// What will be held.
@@ -133,8 +148,8 @@ impl Prepared {
     /// # Errors
     /// The step that failed. Nothing runs then.
     pub fn spawn(self) -> Result<Confined, Fault> {
-        let Self { image, control, status, limits, sockets, placeholders } = self;
-        confined::start(image, Confining { control, status, placeholders, sockets, limits })
+        let Self { image, control, status, limits, sockets, asks, relays } = self;
+        confined::start(image, Confining { control, status, sockets, asks, limits, relays })
     }
 }
 
@@ -149,8 +164,7 @@ struct Built {
     write_only: bool,
     needs_rules: bool,
     exec: Exec,
-    protected: bool,
-    placeholders: Placeholders,
+    guarded: Guarded,
 }
 
 /// What may be started besides single programs.
@@ -161,8 +175,9 @@ struct Exec {
 }
 
 impl Built {
-    fn of(mut layout: Layout, plan: &Plan, command: &Command, named: &[PathBuf]) -> Result<Self, Refusal> {
-        let granted = grants::put(&mut layout, plan)?;
+    fn of(mut layout: Layout, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+        let (named, home) = (&*options.named, options.home.as_deref());
+        let granted = grants::put(&mut layout, plan, &grants::Closed { named, home })?;
         let own = base::Own {
             terminal: matches!(command.stdio, Stdio::Terminal),
             executable: plan.from_writable(),
@@ -180,10 +195,13 @@ impl Built {
             }
         }
         put_programs(&mut layout, &programs);
-        let protection = protected::put(&mut layout, plan, named)?;
-        let uncovered =
-            |path: &PathBuf| format!("`{}` is a link and cannot be kept from being replaced", path.display());
-        notes.extend(protection.open.iter().map(uncovered));
+        protected::hide_own(&mut layout, plan)?;
+        let unasked = Unasked { private: &private, devices: DEVICES };
+        let guarded = Guarded::of(&layout, plan, &Named { paths: named, home }, &unasked)?;
+        if !guarded.is_complete() {
+            protected::cover_existing(&mut layout, plan, named)?;
+            notes.push("without Landlock, names that run code later can be created".to_owned());
+        }
         Ok(Self {
             layout,
             programs,
@@ -194,8 +212,7 @@ impl Built {
             write_only: granted.write_only,
             needs_rules: !granted.narrowed.is_empty(),
             exec: Exec { any: plan.exec().any.is_some(), from_writable: plan.from_writable() },
-            protected: protection.open.is_empty(),
-            placeholders: Placeholders::new(protection.placeholders),
+            guarded,
         })
     }
 
@@ -225,8 +242,7 @@ impl Built {
     fn inner_rules(&self) -> Result<Vec<(CString, Access)>, Refusal> {
         let run = |granted| if granted { landlock::EXECUTE } else { 0 };
         let everything = landlock::READ | landlock::WRITE | run(self.exec.from_writable);
-        let devices = landlock::TERMINAL | landlock::READ_DIR;
-        let mut rules = vec![(relative(Path::new("/dev"))?, devices), (relative(&self.private)?, everything)];
+        let mut rules = vec![(relative(Path::new("/dev"))?, DEVICES), (relative(&self.private)?, everything)];
         let shown = landlock::READ | run(self.exec.any);
         if self.write_only {
             for place in ["/usr", "/etc", "/proc"] {
@@ -289,7 +305,7 @@ fn needs(plan: &Plan) -> Needs {
         any_exec: plan.exec().any.is_some(),
         nested_sandbox: plan.nested_sandbox(),
         unix_sockets: if mediated { UnixSockets::Mediated } else { UnixSockets::None },
-        trace: false,
+        desk: false,
     }
 }
 
@@ -318,37 +334,9 @@ fn argv(command: &Command) -> Result<Strings, Refusal> {
     Ok(Strings::new(all.map(|argument| text(argument)).collect::<Result<_, _>>()?))
 }
 
-fn control_pair() -> Result<(OwnedFd, OwnedFd), Refusal> {
+/// A line between the supervisor and the first process: the supervisor's end, and the other.
+fn line() -> Result<(OwnedFd, OwnedFd), Refusal> {
     let opened = |errno| Fault::new(Step::Open, errno);
     let (outer, inner) = crate::control::pair().map_err(opened)?;
-    Ok((outer, above_stdio(inner)?))
-}
-
-/// A descriptor that is none of the first three, which the program's own take the place of.
-fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Refusal> {
-    if descriptor.as_raw_fd() > 2 {
-        return Ok(descriptor);
-    }
-    rustix::io::fcntl_dupfd_cloexec(&descriptor, 3).map_err(|errno| Fault::new(Step::Open, errno).into())
-}
-
-fn descriptors(stdio: Stdio) -> Result<Descriptors, Refusal> {
-    let opened = |errno| Refusal::from(Fault::new(Step::Open, errno));
-    let given = match stdio {
-        Stdio::Terminal => return Ok(Descriptors::Terminal),
-        Stdio::Descriptors { stdin, stdout, stderr } => {
-            [above_stdio(stdin)?, above_stdio(stdout)?, above_stdio(stderr)?]
-        }
-        Stdio::Inherit => {
-            let copy = |number| inherited(number).map_err(opened);
-            [copy(0)?, copy(1)?, copy(2)?]
-        }
-    };
-    for (descriptor, number) in given.iter().zip(0..) {
-        let stat = rustix::fs::fstat(descriptor).map_err(opened)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            return Err(Refusal::FolderDescriptor { number });
-        }
-    }
-    Ok(Descriptors::Given(given))
+    Ok((outer, stdio::above_stdio(inner).map_err(opened)?))
 }

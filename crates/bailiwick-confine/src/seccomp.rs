@@ -4,10 +4,10 @@
 //! What each variant refuses, and why, is in the data file and nowhere else.
 //!
 //! Fails closed when: the architecture is foreign (the process is killed), a call is newer than the list (`ENOSYS`),
-//! the supervisor of a mediated filter is gone (`ENOSYS`, by the kernel). A program inside can add filters but not
+//! the first process of a filter that asks is gone (`ENOSYS`, by the kernel). A program inside can add filters but not
 //! take one away, nor put itself before our supervisor: the kernel refuses a second listener.
 //! Residual: arguments behind pointers are not seen; a call that takes such is refused whole or left to Landlock
-//! and the mounts. A datagram Unix socket that is handed in as a descriptor can reach socket files that are visible.
+//! and the mounts.
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ mod compiled {
 }
 
 #[cfg(target_arch = "aarch64")]
-use compiled::AARCH64 as PROGRAMS;
+use compiled::{AARCH64 as PROGRAMS, AARCH64_ASK as ASKS};
 #[cfg(target_arch = "x86_64")]
-use compiled::X86_64 as PROGRAMS;
+use compiled::{X86_64 as PROGRAMS, X86_64_ASK as ASKS};
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("the system-call filter knows x86_64 and aarch64 only");
 
@@ -31,8 +31,8 @@ pub(crate) struct Needs {
     pub(crate) any_exec: bool,
     /// A program brings a sandbox of its own: namespaces.
     pub(crate) nested_sandbox: bool,
-    /// Processes may look into each other.
-    pub(crate) trace: bool,
+    /// It is the filter of the first process, which reads the arguments of calls that it decides.
+    pub(crate) desk: bool,
     /// Unix sockets.
     pub(crate) unix_sockets: UnixSockets,
 }
@@ -43,7 +43,7 @@ pub(crate) enum UnixSockets {
     /// Nobody but the other end of a pair.
     #[default]
     None,
-    /// Whom the supervisor outside connects it to: [`crate::sys::seccomp::install`] with a listener.
+    /// Whom the supervisor outside connects it to: see [`Asking`].
     Mediated,
 }
 
@@ -51,7 +51,7 @@ impl Needs {
     /// The order of `FLAGS` in `build.rs`.
     fn index(self) -> usize {
         let mediated = self.unix_sockets == UnixSockets::Mediated;
-        let flags = [self.any_exec, self.nested_sandbox, self.trace, mediated];
+        let flags = [self.any_exec, self.nested_sandbox, self.desk, mediated];
         flags.into_iter().rev().fold(0, |index, flag| index << 1 | usize::from(flag))
     }
 }
@@ -67,6 +67,23 @@ pub(crate) fn program(needs: Needs) -> &'static [libc::sock_filter] {
 /// The filter for a sandbox without one: no socket of any network family.
 pub(crate) fn program_offline(needs: Needs) -> &'static [libc::sock_filter] {
     at(needs.index() | OFFLINE)
+}
+
+/// What the first process decides call by call, by a second filter with a listener: [`crate::sys::seccomp::install`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asking {
+    /// Every connect.
+    pub(crate) unix_mediated: bool,
+    /// Every call that makes, moves, removes or changes a file by its name.
+    pub(crate) guarded: bool,
+}
+
+impl Asking {
+    /// The second filter; `None` if nothing is asked.
+    pub(crate) fn program(self) -> Option<&'static [libc::sock_filter]> {
+        let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1;
+        (index > 0).then(|| ASKS.get(index).copied().unwrap_or_default())
+    }
 }
 
 /// An empty program, which the kernel refuses, if there were no such variant.

@@ -38,28 +38,30 @@ weakenings! {
     MEDIATOR = "weaken-mediator";
     /// The host's network is there.
     NETWORK_NAMESPACE = "weaken-network-namespace";
+    /// Names that run code later are not judged.
+    NAMES = "weaken-names";
+    /// The program may do by itself what the first process decides.
+    NET = "weaken-net";
     /// Code can be mapped from every mount.
     NOEXEC = "weaken-noexec";
     /// Bailiwick's own files are shown.
     OWN_STATE = "weaken-own-state";
     /// The host's processes are there.
     PID_NAMESPACE = "weaken-pid-namespace";
-    /// A protected name that does not exist can come into being.
-    PLACEHOLDERS = "weaken-placeholders";
     /// `/proc` can be changed.
     PROC = "weaken-proc";
     /// Every program of the host is there.
     PROGRAMS = "weaken-programs";
-    /// Files that run code later can be written.
-    PROTECTED = "weaken-protected";
     /// What is granted for reading can be written.
     READ_ONLY = "weaken-read-only";
     /// The root itself can be changed.
     ROOT = "weaken-root";
     /// System calls are not filtered.
     SECCOMP = "weaken-seccomp";
+    /// Files and sockets are handed in as descriptors.
+    STDIO = "weaken-stdio";
     /// The host's own `/etc/passwd` and the like are shown.
     STUBS = "weaken-stubs";
-    /// A folder on the way to a protected file can be moved away.
-    WAY = "weaken-way";
+    /// Every mount of the host below a granted tree comes along.
+    SUBMOUNTS = "weaken-submounts";
 }

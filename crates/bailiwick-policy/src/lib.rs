@@ -21,4 +21,5 @@ pub mod manifest;
 pub mod net;
 pub mod path;
 pub mod plan;
+pub mod run_later;
 pub mod snapshot;

@@ -11,7 +11,7 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
-pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_FOLDERS, PROTECTED, STUBS, run_later};
+pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_FOLDERS, STUBS};
 pub use explain::Explained;
 pub use files::{FileGrant, Mount};
 pub use ports::Ports;

@@ -5,7 +5,6 @@ mod network;
 mod plan;
 mod record;
 mod relay;
-mod stdio;
 mod supervise;
 
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
-use bailiwick_confine::{Command, Launcher, Options, Refusal};
+use bailiwick_confine::{Command, Launcher, Options, Refusal, Stdio};
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
@@ -39,24 +38,23 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     if args.die_with_parent {
         supervise::die_with_parent().context("cannot watch the process that started this one")?;
     }
-    let (stdio, channels) = stdio::open()?;
     let command = Command {
         program: program.clone(),
         args: arguments.to_vec(),
         cwd: facts::here().ok(),
         env: environment(plan.environment()),
-        stdio,
+        stdio: if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit },
     };
     let floor = args.requirements.iter().fold(plan.floor(), |floor, own| floor.with(*own));
     let launcher = match launcher(args.backend, &plan) {
         Ok(launcher) => launcher,
         Err(refusal) => return Ok(refused(&refusal.to_string())),
     };
-    let options = Options { floor: Some(floor), named, services: facts::services() };
+    let options = Options { floor: Some(floor), named, home: facts::home(), services: facts::services() };
     let signals = supervise::signals().context("cannot watch for signals")?;
     match launcher.start(&plan, command, options, &facts::scratch_dir()) {
         Ok(running) => {
-            let answer = supervise::watch(args, &plan, running, signals, channels)?;
+            let answer = supervise::watch(args, &plan, running, signals)?;
             Ok(if failed_itself(answer.exit) { with_hints(answer, args, &plan) } else { answer })
         }
         Err(refusal) => Ok(not_started(&refusal)),

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::FsActions;
 use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
-use bailiwick_policy::plan::{FileGrant, Network, Plan, run_later};
+use bailiwick_policy::plan::{FileGrant, Network, Plan};
+use bailiwick_policy::run_later::fixed_names;
 
 use super::aspects;
 use crate::egress::GATEWAY_PORT;
@@ -44,7 +45,7 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     }
     for grant in plan.files().iter().filter(|grant| grant.writable() && grant.is_tree()) {
         let (path, source) = (grant.path().to_string(), grant.source.to_string());
-        let later = run_later([&path, &source]).map(|name| {
+        let later = fixed_names([&path, &source]).map(|name| {
             format!(" (subpath {})", string(&format!("{}/{name}", source.trim_end_matches('/'))))
         });
         let _ = writeln!(text, "(deny file-write*{})", later.collect::<String>());

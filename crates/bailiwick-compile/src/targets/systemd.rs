@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
 use bailiwick_policy::net::HostPattern;
-use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan, run_later};
+use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan};
+use bailiwick_policy::run_later::fixed_names;
 
 use super::aspects::{self, Shown};
 use crate::{Refusal, Target, script};
@@ -245,7 +246,7 @@ fn files(plan: &Plan, shown: &Shown, text: &mut String) -> Result<(), Refusal> {
         let _ = writeln!(text, "{setting}={source}:{to}");
         if !access.is_empty() {
             let _ = writeln!(text, "{access}={to}");
-            let later = run_later([&own_path, &own_source]);
+            let later = fixed_names([&own_path, &own_source]);
             let later: Vec<String> = later.map(|name| format!("-{to}/{}", path(name))).collect();
             let _ = writeln!(text, "ReadOnlyPaths={}", later.join(" "));
         }

@@ -21,7 +21,9 @@ use crate::confined::Exit;
 use crate::fault::{Fault, Step};
 use crate::landlock::Ruleset;
 use crate::limits::Applied;
+use crate::refusal::Refusal;
 use crate::status::Status;
+use crate::stdio::{self, Handed, Relays};
 use crate::sys::before_exec::{before_exec, hide_descriptors};
 use crate::sys::seccomp;
 
@@ -40,6 +42,7 @@ pub struct Launched {
     teardown: Option<Command>,
     status: Status,
     terminal: Option<OwnedFd>,
+    relays: Relays,
     ended: Option<Exit>,
     limits: Arc<Applied>,
     _folder: Option<Folder>,
@@ -52,10 +55,10 @@ pub(crate) fn launch(
     limits: Applied,
     status: Status,
     steps: Steps,
-) -> Result<Launched, Fault> {
+) -> Result<Launched, Refusal> {
     let Invocation { mut command, inherited, folder, teardown } = invocation;
     let limits = Arc::new(limits);
-    let terminal = connect(&mut command, stdio)?;
+    let (terminal, relays) = connect(&mut command, stdio)?;
     let with_terminal = terminal.is_some();
     let (entrances, within) = (limits.entrances().map_err(group)?, Arc::clone(&limits));
     before_exec(&mut command, move || {
@@ -76,7 +79,7 @@ pub(crate) fn launch(
         .map_err(|fault| Fault::new(Step::Exec, Errno::from_io_error(&fault).unwrap_or(Errno::IO)))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH);
     let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())).map_err(supervise)?;
-    Ok(Launched { child, pidfd, teardown, status, terminal, ended: None, limits, _folder: folder })
+    Ok(Launched { child, pidfd, teardown, status, terminal, relays, ended: None, limits, _folder: folder })
 }
 
 /// The child's own last steps: rules, then the filter.
@@ -89,15 +92,16 @@ fn take_on(steps: &Steps) -> Result<(), Errno> {
 }
 
 /// Gives the command its descriptors; the supervisor's end of the terminal if it gets one.
-fn connect(command: &mut Command, stdio: Stdio) -> Result<Option<OwnedFd>, Fault> {
+fn connect(command: &mut Command, stdio: Stdio) -> Result<(Option<OwnedFd>, Relays), Refusal> {
     let opened = |errno| Fault::new(Step::Terminal, errno);
-    match stdio {
-        Stdio::Inherit => Ok(None),
-        Stdio::Descriptors { stdin, stdout, stderr } => {
+    let (handed, mut relays) = stdio::open(stdio)?;
+    match handed {
+        Handed::Given(three) => {
+            let [stdin, stdout, stderr] = relays.without_null(three).map_err(opened)?;
             command.stdin(stdin).stdout(stdout).stderr(stderr);
-            Ok(None)
+            Ok((None, relays))
         }
-        Stdio::Terminal => {
+        Handed::Terminal => {
             let outer =
                 openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(opened)?;
             grantpt(&outer).map_err(opened)?;
@@ -106,7 +110,7 @@ fn connect(command: &mut Command, stdio: Stdio) -> Result<Option<OwnedFd>, Fault
             let inner = ioctl_tiocgptpeer(&outer, flags).map_err(opened)?;
             let copy = || rustix::io::fcntl_dupfd_cloexec(&inner, 3).map_err(opened);
             command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
-            Ok(Some(outer))
+            Ok((Some(outer), relays))
         }
     }
 }
@@ -127,6 +131,11 @@ impl Launched {
     /// The supervisor's end of the terminal, once.
     pub const fn terminal(&mut self) -> Option<OwnedFd> {
         self.terminal.take()
+    }
+
+    /// The copying to what stays outside of descriptors 0 to 2, once.
+    pub fn take_relays(&mut self) -> Relays {
+        std::mem::take(&mut self.relays)
     }
 
     /// Sends the backend a signal, which it passes on.

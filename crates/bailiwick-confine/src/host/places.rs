@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use bailiwick_policy::facts::{HostFacts, Place};
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{BASE, FileGrant, Plan, run_later};
+use bailiwick_policy::plan::{BASE, FileGrant, Plan};
+use bailiwick_policy::run_later::fixed_names;
 
 /// A path that cannot be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +64,13 @@ pub fn with_own(facts: HostFacts, folder: AbsPath) -> HostFacts {
 
 /// Files in a folder that run code later, and the folders on the way to them.
 fn late(path: &str, folder: &str) -> Vec<AbsPath> {
-    let names: Vec<&str> = run_later([path, folder]).collect();
-    let parents = names.iter().filter_map(|name| Some(name.split_once('/')?.0));
     let folder = folder.trim_end_matches('/');
-    let paths = parents.chain(names.iter().copied()).map(|name| AbsPath::new(&format!("{folder}/{name}")));
-    paths.filter_map(Result::ok).collect()
+    let mut names: Vec<&str> = fixed_names([path, folder])
+        .flat_map(|name| name.match_indices('/').map(|(at, _)| at).chain([name.len()]).filter_map(|end| name.get(..end)))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().filter_map(|name| AbsPath::new(&format!("{folder}/{name}")).ok()).collect()
 }
 
 fn locate(path: &AbsPath) -> Result<(AbsPath, Place), Unseen> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::seccomp::{Needs, UnixSockets, program};
+use crate::seccomp::Asking;
 use crate::sys::before_exec::before_exec;
 use crate::sys::seccomp::{install, keep_at};
 
@@ -24,7 +24,7 @@ fn run(names: &[&Path], script: &str) -> Option<String> {
         crate::testing::skip("no python3");
         return None;
     }
-    let filter = program(Needs { unix_sockets: UnixSockets::Mediated, ..Needs::default() });
+    let filter = Asking { unix_mediated: true, guarded: false }.program().unwrap();
     let mut command = Command::new(python);
     command.args(["-I", "-c", &format!("{PRELUDE}{script}")]).env_clear();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -34,12 +34,35 @@ fn run(names: &[&Path], script: &str) -> Option<String> {
     });
     let mut child = command.spawn().unwrap();
     let listener = descriptor_of(child.id(), AT.cast_unsigned()).unwrap();
-    let mediator = Mediator::start(listener, names.iter().map(|name| name.to_path_buf()).collect()).unwrap();
+    let (asks, passed_on) = control::pair().unwrap();
+    let passing = listener.try_clone().unwrap();
+    let passer = std::thread::spawn(move || pass_on(&passing, &passed_on));
+    let names = names.iter().map(|name| name.to_path_buf()).collect();
+    let mediator = Mediator::start(listener, asks, names).unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let output = child.wait_with_output().unwrap();
+    passer.join().unwrap();
     mediator.join();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+/// What the first process of a sandbox does with connects.
+fn pass_on(listener: &OwnedFd, line: &OwnedFd) {
+    loop {
+        let mut ready = [PollFd::new(listener, PollFlags::IN)];
+        poll(&mut ready, None).unwrap();
+        if !ready[0].revents().contains(PollFlags::IN) {
+            return;
+        }
+        let Ok(asked) = notify::receive(listener.as_fd()) else { continue };
+        let thread = Pid::from_raw(asked.thread.cast_signed()).unwrap();
+        let flags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
+        let Ok(thread) = pidfd_open(thread, flags).or_else(|_| pidfd_open(thread, PidfdFlags::empty())) else {
+            continue;
+        };
+        control::send_bytes(line.as_fd(), &asked.to_bytes(), thread.as_fd()).unwrap();
+    }
 }
 
 /// A service that greets whoever connects; counts them.

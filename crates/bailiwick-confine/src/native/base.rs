@@ -292,7 +292,22 @@ pub(crate) fn loaders() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Files of `/proc` that say too much of the host.
-const HIDDEN: [&str; 6] = ["keys", "timer_list", "kallsyms", "sysrq-trigger", "kcore", "sched_debug"];
+const HIDDEN: [&str; 14] = [
+    "keys",
+    "key-users",
+    "timer_list",
+    "kallsyms",
+    "sysrq-trigger",
+    "kcore",
+    "sched_debug",
+    "kpagecount",
+    "kpageflags",
+    "kpagecgroup",
+    "vmallocinfo",
+    "slabinfo",
+    "kmsg",
+    "cmdline",
+];
 
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
@@ -351,7 +366,7 @@ fn is_readable(path: &Path) -> bool {
 
 fn device(layout: &mut Layout, name: &str) {
     let path = Path::new("/dev").join(name);
-    layout.replace(&path, Node::Host(Host { writable: true, ..Host::system(&path, Kind::Device) }));
+    layout.replace(&path, Node::Host(Host::system(&path, Kind::Device)));
 }
 
 /// The private folder, with the home and the shared memory in it: `/tmp`, unless that has a use of its own.

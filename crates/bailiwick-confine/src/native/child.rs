@@ -5,19 +5,22 @@
 //! made by a process beside, which has ended before capabilities are dropped.
 
 use std::convert::Infallible;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 use rustix::process::DumpableBehavior;
+use rustix::thread::CapabilitySet;
 
-use super::image::{Descriptors, Entry, Identity, Image, Maps, Mount};
+use super::image::{Entry, Identity, Image, Maps, Mount};
 use super::{init, network};
 use crate::control::{Word, hear, say};
 use crate::fault::Step;
+use crate::landlock::{Access, Ruleset};
 use crate::limits;
+use crate::stdio::Handed;
 use crate::sys::mount::{Attributes, copy, restrict_alone};
 use crate::sys::{clone, descriptors, privileges, seccomp};
 use crate::weakened;
@@ -51,7 +54,7 @@ fn become_sandbox(image: &Image) -> Done<Infallible> {
         clone::beside(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
     network.enter(image.control.as_fd()).map_err(|(step, errno)| at(step)(errno))?;
     limit(image).map_err(at(Step::Limits))?;
-    drop_privileges().map_err(at(Step::Privileges))?;
+    drop_privileges(image).map_err(at(Step::Privileges))?;
     let rules = image.rules.as_ref().filter(|_| !weakened::LANDLOCK);
     rules.map_or(Ok(()), |rules| rules.restrict_self()).map_err(at(Step::Landlock))?;
     filter(image).map_err(at(Step::Seccomp))?;
@@ -65,7 +68,7 @@ fn enter_root(image: &Image) -> Done<Option<OwnedFd>> {
     let root = new_root(&image.scratch).map_err(at(Step::Root))?;
     fill(root.as_fd(), image)?;
     let terminal = terminal(root.as_fd(), image).map_err(at(Step::Terminal))?;
-    inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
+    all_inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
     leave_old_root(root.as_fd()).map_err(at(Step::Pivot))?;
     Ok(terminal)
 }
@@ -231,7 +234,7 @@ fn mount_processes(root: BorrowedFd<'_>, path: &CStr, writable: bool) -> Result<
 
 /// The sandbox's end of a terminal in its own devpts; the other end goes to the supervisor.
 fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errno> {
-    let Descriptors::Terminal = image.stdio else { return Ok(None) };
+    let Handed::Terminal = image.stdio else { return Ok(None) };
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = rustix::fs::openat(root, c"dev/pts/ptmx", flags, Mode::empty())?;
     rustix::pty::unlockpt(&master)?;
@@ -242,10 +245,20 @@ fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errn
     Ok(Some(slave))
 }
 
-/// Rules for inodes that exist only in this root.
-fn inner_rules(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
-    let Some(rules) = &image.rules else { return Ok(()) };
-    for (path, access) in &image.inner_rules {
+/// Rules for inodes that exist only in this root: those of the sandbox, and those of the net.
+fn all_inner_rules(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
+    if let Some(rules) = &image.rules {
+        inner_rules(root, rules, &image.inner_rules)?;
+    }
+    let guarded = image.desk.as_ref().map(|desk| &desk.guarded);
+    match guarded.and_then(|guarded| Some((guarded.net.as_ref()?, &guarded.inner_rules))) {
+        Some((net, rules)) => inner_rules(root, net, rules),
+        None => Ok(()),
+    }
+}
+
+fn inner_rules(root: BorrowedFd<'_>, rules: &Ruleset, wanted: &[(CString, Access)]) -> Result<(), Errno> {
+    for (path, access) in wanted {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let inode = rustix::fs::openat(root, path, flags, Mode::empty())?;
         rules.add_raw(inode.as_fd(), *access)?;
@@ -269,19 +282,18 @@ fn limit(image: &Image) -> Result<(), Errno> {
     image.limits.iter().try_for_each(|(resource, value)| limits::set_resource(*resource, *value))
 }
 
-fn drop_privileges() -> Result<(), Errno> {
+fn drop_privileges(image: &Image) -> Result<(), Errno> {
     privileges::leave_keyring()?;
-    privileges::drop_all()
+    let kept = if image.desk.is_some() { privileges::TO_READ_CALLS } else { CapabilitySet::empty() };
+    privileges::drop_all_but(kept)
 }
 
-/// Takes on the filter; if it asks the supervisor, the listener is passed out.
+/// Takes on the filter, unless this process decides calls: then the program takes it on by itself.
 fn filter(image: &Image) -> Result<(), Errno> {
-    if weakened::SECCOMP && !image.asks {
+    if weakened::SECCOMP || image.desk.is_some() {
         return Ok(());
     }
-    let Some(listener) = seccomp::install(image.filter, image.asks)? else { return Ok(()) };
-    let listener = descriptors::adopt(listener);
-    say(image.control.as_fd(), Word::Listener, &[listener.as_fd()])
+    seccomp::install(image.filter, false).map(|_| ())
 }
 
 /// Waits for the supervisor, where it has something to take over first.

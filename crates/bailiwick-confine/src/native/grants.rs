@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::capability::FsActions;
 use bailiwick_policy::path::{AbsPath, PathPattern};
 use bailiwick_policy::plan::{FileGrant, MASKED, Plan};
+use bailiwick_policy::run_later::{Role, role};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::guarded::HostGround;
 use super::image::Identity;
-use super::layout::{Host, Kind, Layout};
+use super::layout::{Host, Kind, Layout, Node};
+use super::submounts::Mounts;
+use crate::fault::{Fault, Step};
 use crate::landlock::{self, Access, Rule};
 use crate::refusal::Refusal;
 use crate::weakened;
@@ -34,15 +38,49 @@ pub(crate) struct Granted {
 }
 
 /// Puts every grant of a plan into the layout.
-pub(crate) fn put(layout: &mut Layout, plan: &Plan) -> Result<Granted, Refusal> {
+pub(crate) fn put(layout: &mut Layout, plan: &Plan, closed: &Closed<'_>) -> Result<Granted, Refusal> {
+    if plan.files().is_empty() {
+        return Ok(Granted::default());
+    }
+    let mounts = Mounts::read().map_err(|fault| {
+        let errno = Errno::from_io_error(&fault).unwrap_or(Errno::IO);
+        Fault::new(Step::Mount, errno).at("/proc/thread-self/mountinfo")
+    })?;
     let write_only = plan.files().iter().any(|grant| !grant.actions.contains(FsActions::READ));
     let mut granted = Granted { write_only, ..Granted::default() };
     for grant in plan.files() {
         for one in paths(grant, &mut granted)? {
-            granted.put(layout, grant, &one, plan.from_writable() && grant.writable())?;
+            let executable = plan.from_writable() && grant.writable();
+            granted.put(layout, grant, &one, &Around { executable, mounts: &mounts, closed })?;
         }
     }
     Ok(granted)
+}
+
+/// What no grant by a pattern opens for writing: names that run code later, unless they were granted by name.
+pub(crate) struct Closed<'a> {
+    pub(crate) named: &'a [PathBuf],
+    pub(crate) home: Option<&'a Path>,
+}
+
+impl Closed<'_> {
+    /// Whether a file that a pattern matches stays read-only.
+    fn holds(&self, place: &Place) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let ground = HostGround { home: self.home };
+        let named = |path: &Path| self.named.iter().any(|named| path.starts_with(named));
+        !named(&place.path)
+            && !named(&place.source)
+            && !weakened::NAMES
+            && role(place.source.as_os_str().as_bytes(), &ground) == Role::Protected
+    }
+}
+
+/// What counts for every path of a grant.
+struct Around<'a> {
+    executable: bool,
+    mounts: &'a Mounts,
+    closed: &'a Closed<'a>,
 }
 
 /// A path of a grant: where it appears and where it lies.
@@ -57,13 +95,18 @@ impl Granted {
         layout: &mut Layout,
         grant: &FileGrant,
         place: &Place,
-        executable: bool,
+        around: &Around<'_>,
     ) -> Result<(), Refusal> {
         let masked = !(weakened::MASKED && place.path.starts_with("/sys"));
         if masked
             && MASKED.iter().any(|masked| place.path.starts_with(masked) || place.source.starts_with(masked))
         {
             self.notes.push(format!("`{}` is not shown: the sandbox has its own", place.path.display()));
+            return Ok(());
+        }
+        if let Some(kind) = around.mounts.odd_around(&place.source).filter(|_| !weakened::SUBMOUNTS) {
+            let path = place.path.display();
+            self.notes.push(format!("`{path}` is not shown: it is {kind}, not an ordinary file system"));
             return Ok(());
         }
         let Some(opened) = self.open(grant, place)? else { return Ok(()) };
@@ -80,15 +123,30 @@ impl Granted {
             | FileType::Socket
             | FileType::Unknown => Kind::File,
         };
+        let stays_closed = grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
+        let (actions, executable) = if stays_closed {
+            self.notes.push(format!("`{}` runs code later and stays read-only", place.path.display()));
+            (FsActions::READ, false)
+        } else {
+            (grant.actions, around.executable)
+        };
+        if stays_closed && !grant.actions.contains(FsActions::READ) {
+            return Ok(());
+        }
         let host = Host {
             source: place.source.clone(),
             kind,
-            writable: grant.writable(),
+            writable: grant.writable() && !stays_closed,
             executable,
             identity: Some(Identity::of(&stat)),
         };
         layout.mount(&place.path, host);
-        self.rule(opened, grant.actions, kind, executable);
+        for (at, kind) in around.mounts.odd_below(&place.source).filter(|_| !weakened::SUBMOUNTS) {
+            let path = place.path.join(at.strip_prefix(&place.source).unwrap_or(at));
+            self.notes.push(format!("`{}` is not shown: it is {kind}", path.display()));
+            layout.put_over(&path, Node::Hidden { folder: at.is_dir() });
+        }
+        self.rule(opened, actions, kind, executable);
         if !is_mountable(grant.actions) {
             self.narrowed.push(place.path.clone());
         }
@@ -117,8 +175,13 @@ impl Granted {
 }
 
 fn unreachable(place: &Place, errno: Errno) -> Refusal {
+    unopened(&place.source, errno)
+}
+
+/// A path that was granted and cannot be opened.
+pub(crate) fn unopened(path: &Path, errno: Errno) -> Refusal {
     let reason = std::io::Error::from(errno).to_string();
-    Refusal::Unreachable { path: place.source.display().to_string(), reason }
+    Refusal::Unreachable { path: path.display().to_string(), reason }
 }
 
 /// Opens a path for looking only, following no link.

@@ -5,9 +5,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::Resource;
 
+use super::guarded::Guarded;
 use crate::landlock::{Access, Ruleset};
 use crate::sys::clone::{Program, Stack};
 use crate::sys::mount::Attributes;
+use crate::stdio::Handed;
 use crate::sys::netns;
 
 /// What the child is told.
@@ -30,8 +32,8 @@ pub(crate) struct Image {
     pub(crate) inner_rules: Vec<(CString, Access)>,
     /// The filter of system calls.
     pub(crate) filter: &'static [libc::sock_filter],
-    /// Whether the filter asks the supervisor.
-    pub(crate) asks: bool,
+    /// What the first process decides call by call.
+    pub(crate) desk: Option<Asked>,
     /// Whether the supervisor has something to do before the program starts.
     pub(crate) waits: bool,
     /// The program.
@@ -39,7 +41,7 @@ pub(crate) struct Image {
     /// Where it starts.
     pub(crate) folder: CString,
     /// Its descriptors 0 to 2.
-    pub(crate) stdio: Descriptors,
+    pub(crate) stdio: Handed,
     /// What the program's starter runs on.
     pub(crate) stack: Stack,
     /// The sandbox's end of the line to the supervisor.
@@ -48,18 +50,24 @@ pub(crate) struct Image {
     pub(crate) supervisors: u32,
 }
 
+/// What the first process decides.
+pub(crate) struct Asked {
+    /// The program's second filter.
+    pub(crate) filter: &'static [libc::sock_filter],
+    /// The first process' own filter.
+    pub(crate) own_filter: &'static [libc::sock_filter],
+    /// The trees whose names are judged, with the net.
+    pub(crate) guarded: Guarded,
+    /// The line on which connects are passed on, if any are.
+    pub(crate) supervisor: Option<OwnedFd>,
+    /// Whether programs may have roots of their own.
+    pub(crate) nested: bool,
+}
+
 /// The one user and the one group that exist inside.
 pub(crate) struct Maps {
     pub(crate) user: Vec<u8>,
     pub(crate) group: Vec<u8>,
-}
-
-/// What the program has as descriptors 0 to 2.
-pub(crate) enum Descriptors {
-    /// These.
-    Given([OwnedFd; 3]),
-    /// A terminal in the sandbox's own devpts.
-    Terminal,
 }
 
 /// One thing in the new root; paths are relative to it.

@@ -1,43 +1,87 @@
 //! Pid 1: starts the program, reaps, passes signals on, and ends with the program or with the supervisor.
 //!
-//! It runs under the same rules, filter and empty capabilities as the program, keeps one descriptor, and cannot
-//! be dumped. When it ends, the kernel ends every process of the sandbox.
+//! It runs under the same rules as the program and cannot be dumped. Where it decides what the program writes (see
+//! `desk`) it is not under the net, its filter lets it read the arguments of calls, and it keeps the one capability
+//! for that; else it has the program's filter and no capability. When it ends, the kernel ends every process of the
+//! sandbox.
 
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 
-use super::image::{Descriptors, Image};
-use crate::control::{Word, hear, say};
+use super::desk::Desk;
+use super::image::{Asked, Image};
+use crate::control::{self, Word, hear, say};
 use crate::fault::Step;
-use crate::sys::{clone, descriptors, signals};
+use crate::landlock::Ruleset;
+use crate::stdio::Handed;
+use crate::sys::{clone, descriptors, privileges, seccomp, signals};
 use crate::weakened;
 
 /// Starts the program and watches it until the end of the sandbox.
 pub(crate) fn run(image: &Image, terminal: Option<&OwnedFd>) -> Result<Infallible, (Step, Errno)> {
     let control = image.control.as_fd();
     let ends = signals::child_ends().map_err(|errno| (Step::Supervise, errno))?;
-    let launch = Launch { image, terminal: terminal.map(AsFd::as_fd), failure: Cell::new(None) };
+    let line = image.desk.as_ref().map(|_| control::pair()).transpose();
+    let line = line.map_err(|errno| (Step::Seccomp, errno))?;
+    let launch = Launch {
+        image,
+        terminal: terminal.map(AsFd::as_fd),
+        line: line.as_ref().map(|(_, theirs)| theirs.as_fd()),
+        failure: Cell::new(None),
+    };
     let started = clone::start_sharing(&image.stack, start_program, &launch);
     if let Some(failure) = launch.failure.get() {
         return Err(failure);
     }
     let program = started.map_err(|errno| (Step::Exec, errno))?;
+    let line = line.as_ref().map(|(own, _)| own.as_fd());
+    let mut desk = open_desk(image, line).map_err(|errno| (Step::Seccomp, errno))?;
     say(control, Word::Running, &[]).map_err(|errno| (Step::Handshake, errno))?;
-    let mut kept = [control, ends.as_fd()].map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
+    keep_descriptors([control, ends.as_fd()], image, desk.as_ref());
+    watch(control, ends.as_fd(), program, desk.as_mut())
+}
+
+/// Takes over the listener of the program's second filter, and takes on a filter of its own.
+fn open_desk<'a>(image: &'a Image, line: Option<BorrowedFd<'_>>) -> Result<Option<Desk<'a>>, Errno> {
+    let (Some(asked), Some(line)) = (&image.desk, line) else { return Ok(None) };
+    let listener = control::recv_bytes(line, &mut [0])?.ok_or(Errno::PIPE)?;
+    let supervisor = asked.supervisor.as_ref().map(AsFd::as_fd);
+    if supervisor.is_some() {
+        say(image.control.as_fd(), Word::Listener, &[listener.as_fd()])?;
+    }
+    let desk = Desk::open(&asked.guarded, listener, supervisor, asked.nested)?;
+    if !weakened::SECCOMP {
+        seccomp::install(asked.own_filter, false)?;
+    }
+    Ok(Some(desk))
+}
+
+/// Closes all but what is still used.
+fn keep_descriptors(own: [BorrowedFd<'_>; 2], image: &Image, desk: Option<&Desk<'_>>) {
+    let [control, ends] = own.map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
+    let mut kept = [control; 8];
+    let supervisor = image.desk.as_ref().and_then(|asked| asked.supervisor.as_ref());
+    let more = desk.map(Desk::descriptors).into_iter().flatten().chain(supervisor.map(AsFd::as_fd));
+    let more = more.map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
+    for (room, number) in kept.iter_mut().zip([ends].into_iter().chain(more)) {
+        *room = number;
+    }
     kept.sort_unstable();
     descriptors::keep_only(&kept);
-    watch(control, ends.as_fd(), program)
 }
 
 /// What the program's starter needs, and where it says what failed: it shares pid 1's memory.
 struct Launch<'a> {
     image: &'a Image,
     terminal: Option<BorrowedFd<'a>>,
+    /// Where the listener of the second filter goes.
+    line: Option<BorrowedFd<'a>>,
     failure: Cell<Option<(Step, Errno)>>,
 }
 
@@ -55,6 +99,11 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
     if let Err(errno) = rustix::process::chdir(&launch.image.folder) {
         return (Step::WorkingFolder, errno);
     }
+    if let Some((asked, line)) = launch.image.desk.as_ref().zip(launch.line)
+        && let Err(failure) = take_on(launch.image, asked, line)
+    {
+        return failure;
+    }
     if !weakened::DESCRIPTORS {
         descriptors::close(3..u32::MAX);
     }
@@ -62,11 +111,29 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
     (Step::Exec, clone::execute(&launch.image.program))
 }
 
+/// The program's own rules and filters, which pid 1 is not under.
+fn take_on(image: &Image, asked: &Asked, line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+    privileges::drop_rest().map_err(|errno| (Step::Privileges, errno))?;
+    let net = asked.guarded.net.as_ref().filter(|_| !weakened::NET);
+    net.map_or(Ok(()), Ruleset::restrict_self).map_err(|errno| (Step::Landlock, errno))?;
+    let filter = || {
+        if !weakened::SECCOMP {
+            seccomp::install(image.filter, false)?;
+        }
+        let listener = seccomp::install(asked.filter, true)?.ok_or(Errno::BADF)?;
+        control::send_bytes(line, &[0], descriptors::adopt(listener).as_fd())
+    };
+    filter().map_err(|errno| (Step::Seccomp, errno))
+}
+
 fn take_descriptors(launch: &Launch<'_>) -> Result<(), Errno> {
+    // The sandbox's own, whose node cannot be changed. A number below three is one that is taken over just now.
+    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null = rustix::io::fcntl_dupfd_cloexec(null, 3)?;
     let given = match (&launch.image.stdio, launch.terminal) {
-        (Descriptors::Given(three), _) => three.each_ref().map(AsFd::as_fd),
-        (Descriptors::Terminal, Some(terminal)) => [terminal; 3],
-        (Descriptors::Terminal, None) => return Err(Errno::BADF),
+        (Handed::Given(three), _) => three.each_ref().map(|one| one.as_ref().map_or(null.as_fd(), AsFd::as_fd)),
+        (Handed::Terminal, Some(terminal)) => [terminal; 3],
+        (Handed::Terminal, None) => return Err(Errno::BADF),
     };
     let [input, output, error] = given;
     rustix::stdio::dup2_stdin(input)?;
@@ -75,26 +142,54 @@ fn take_descriptors(launch: &Launch<'_>) -> Result<(), Errno> {
     launch.terminal.map_or(Ok(()), rustix::process::ioctl_tiocsctty)
 }
 
-fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid) -> ! {
+fn watch(
+    control: BorrowedFd<'_>,
+    ends: BorrowedFd<'_>,
+    program: Pid,
+    mut desk: Option<&mut Desk<'_>>,
+) -> ! {
     loop {
-        let mut ready =
-            [PollFd::from_borrowed_fd(control, PollFlags::IN), PollFd::from_borrowed_fd(ends, PollFlags::IN)];
-        if !matches!(rustix::event::poll(&mut ready, None), Ok(_) | Err(Errno::INTR)) {
-            break;
+        let [from_control, from_children, from_program] = match wait(control, ends, desk.as_deref()) {
+            Ok(ready) => ready,
+            Err(Errno::INTR) => continue,
+            Err(_) => break,
+        };
+        if let Some(desk) = desk.as_deref_mut() {
+            if from_program.contains(PollFlags::IN) {
+                desk.serve();
+            }
+            desk.look_again();
         }
-        let [from_control, from_children] = ready;
-        if !from_children.revents().is_empty() {
+        if !from_children.is_empty() {
             forget_signal(ends);
             if let Some(status) = reap(program) {
                 let _ = say(control, Word::Ended { status }, &[]);
                 break;
             }
         }
-        if !from_control.revents().is_empty() && !obey(control, program) {
+        if !from_control.is_empty() && !obey(control, program) {
             break;
         }
     }
     clone::exit(0)
+}
+
+/// Waits for the supervisor, for the end of a process, for a call to decide, or until calls that wait are looked at.
+fn wait(
+    control: BorrowedFd<'_>,
+    ends: BorrowedFd<'_>,
+    desk: Option<&Desk<'_>>,
+) -> Result<[PollFlags; 3], Errno> {
+    const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    let asked = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+    // Where there is no desk the last one stands for nothing.
+    let mut ready = [asked(control), asked(ends), asked(desk.map_or(ends, Desk::listener))];
+    let count = if desk.is_some() { 3 } else { 2 };
+    let timeout = desk.filter(|desk| desk.is_waiting()).map(|_| &TICK);
+    rustix::event::poll(ready.get_mut(..count).unwrap_or_default(), timeout)?;
+    let [control, children, program] = ready.map(|one| one.revents());
+    let program = if desk.is_some() { program } else { PollFlags::empty() };
+    Ok([control, children, program])
 }
 
 /// Does what the supervisor says; false once it is gone.

@@ -72,7 +72,8 @@ impl Host {
         if !self.executable && !weakened::NOEXEC {
             attributes = attributes.and(Attributes::NO_EXEC);
         }
-        if !self.writable && self.kind != Kind::Device && !weakened::READ_ONLY {
+        // A device is written to through its node; the node itself stays as it is.
+        if (!self.writable || self.kind == Kind::Device) && !weakened::READ_ONLY {
             attributes = attributes.and(Attributes::READ_ONLY);
         }
         attributes

@@ -45,8 +45,43 @@ fn here(needs: Needs, number: libc::c_long, arguments: &[u64]) -> u32 {
     run(program(needs), arch, u32::try_from(number).unwrap(), arguments)
 }
 
+/// What the second filter answers.
+fn asked(unix_mediated: bool, guarded: bool, number: libc::c_long, arguments: &[u64]) -> u32 {
+    let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
+    let program = Asking { unix_mediated, guarded }.program().unwrap();
+    run(program, arch, u32::try_from(number).unwrap(), arguments)
+}
+
+#[test]
+fn every_call_that_changes_a_name_is_asked_about_and_reading_is_not() {
+    let write_flags = [0o1, 0o2, 0o100, 0o1000, 0o20_200_000, 0o102 | UPPER];
+    for flags in write_flags {
+        assert_eq!(asked(false, true, libc::SYS_openat, &[3, 0, flags]), NOTIFY, "{flags:o}");
+        assert_eq!(asked(true, false, libc::SYS_openat, &[3, 0, flags]), ALLOW, "{flags:o}");
+    }
+    for flags in [0, 0o2_000_000, 0o200_000 | 0o4_000, 0o10_000_000] {
+        assert_eq!(asked(false, true, libc::SYS_openat, &[3, 0, flags]), ALLOW, "{flags:o}");
+    }
+    for number in [
+        libc::SYS_mkdirat,
+        libc::SYS_mknodat,
+        libc::SYS_linkat,
+        libc::SYS_symlinkat,
+        libc::SYS_renameat2,
+        libc::SYS_unlinkat,
+        libc::SYS_truncate,
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchmodat2,
+        libc::SYS_umask,
+    ] {
+        assert_eq!(asked(true, true, number, &[0; 6]), NOTIFY, "{number}");
+    }
+    assert!(Asking::default().program().is_none());
+}
+
 const PLAIN: Needs =
-    Needs { any_exec: false, nested_sandbox: false, trace: false, unix_sockets: UnixSockets::None };
+    Needs { any_exec: false, nested_sandbox: false, desk: false, unix_sockets: UnixSockets::None };
 const MEDIATED: Needs = Needs { unix_sockets: UnixSockets::Mediated, ..PLAIN };
 const UPPER: u64 = 0xdead_beef_0000_0000;
 
@@ -148,16 +183,22 @@ fn a_need_opens_its_own_calls_and_no_others() {
     assert_eq!(changes(any_exec), sorted(vec![libc::SYS_memfd_create, libc::SYS_memfd_secret]));
     let nested = Needs { nested_sandbox: true, ..PLAIN };
     assert_eq!(changes(nested), sorted(vec![libc::SYS_unshare, libc::SYS_clone, libc::SYS_chroot]));
-    let trace = Needs { trace: true, ..PLAIN };
-    let traced =
-        [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_pidfd_getfd];
-    assert_eq!(changes(trace), sorted(traced.to_vec()));
-    assert_eq!(changes(MEDIATED), [libc::SYS_connect]);
+    let desk = Needs { desk: true, ..PLAIN };
+    let read = [
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_openat2,
+    ];
+    assert_eq!(changes(desk), sorted(read.to_vec()));
+    assert_eq!(changes(MEDIATED), [0; 0]);
 }
 
 #[test]
 fn mediated_unix_sockets_are_streams_that_the_supervisor_connects() {
-    assert_eq!(here(MEDIATED, libc::SYS_connect, &[3, 0, 110]), NOTIFY);
+    assert_eq!(asked(true, false, libc::SYS_connect, &[3, 0, 110]), NOTIFY);
+    assert_eq!(asked(false, true, libc::SYS_connect, &[3, 0, 110]), ALLOW);
     for (kind, answer) in [(1, ALLOW), (5, ALLOW), (0o2_004_001, ALLOW), (2, EPERM), (3, EPERM), (4, EPERM)] {
         assert_eq!(here(MEDIATED, libc::SYS_socket, &[1, kind, 0]), answer, "type {kind:#o}");
     }
@@ -228,7 +269,6 @@ fn listed() -> Vec<Listed> {
         let answer = match rule["answer"].as_str().unwrap() {
             "EPERM" => EPERM,
             "ENOSYS" => ENOSYS,
-            "notify" => NOTIFY,
             other => panic!("answer `{other}`"),
         };
         let variants = texts(rule, "if");
@@ -240,7 +280,7 @@ fn listed() -> Vec<Listed> {
 
 /// Whether a rule is in force in the variant of that index.
 fn in_force(listed: &Listed, variant: usize) -> bool {
-    let flags = ["any-exec", "nested-sandbox", "trace", "unix-mediated", "offline"];
+    let flags = ["any-exec", "nested-sandbox", "desk", "unix-mediated", "offline"];
     listed.variants.iter().all(|name| {
         let wanted = name.strip_prefix('!').unwrap_or(name);
         let flag = flags.iter().position(|flag| *flag == wanted).unwrap();

@@ -1,4 +1,4 @@
-//! New processes: the sandbox's first one, its program, and the watcher that tidies up.
+//! New processes: the sandbox's first one, its program, and the one that makes its network.
 #![expect(unsafe_code, reason = "clone, execve and _exit have no safe wrapper")]
 
 use std::ffi::{CString, c_char, c_void};
@@ -26,32 +26,23 @@ const fn unless(weakened: bool, namespace: libc::c_int) -> libc::c_int {
     if weakened { 0 } else { namespace }
 }
 
-/// Where a new process lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Home {
-    /// In namespaces of its own.
-    Sandbox,
-    /// Where its parent does.
-    Host,
-}
-
 /// A process that was started, for its parent.
 pub(crate) struct Started {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Starts a process that runs `body` on a copy of this one's memory, with every signal at its default.
+/// Starts a process in namespaces of its own that runs `body` on a copy of this one's memory, with every signal at its
+/// default.
 ///
 /// `body` must not allocate, lock or return.
 ///
 /// # Errors
 /// What the kernel says.
-pub(crate) fn start<T>(home: Home, body: fn(&T) -> !, with: &T) -> Result<Started, Errno> {
-    let namespaces = if home == Home::Sandbox { NAMESPACES } else { 0 };
+pub(crate) fn start<T>(body: fn(&T) -> !, with: &T) -> Result<Started, Errno> {
     let mut pidfd: libc::c_int = -1;
     let args = CloneArgs {
-        flags: u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned())
+        flags: u64::from(NAMESPACES.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned())
             | CLONE_CLEAR_SIGHAND,
         pidfd: ptr::from_mut(&mut pidfd) as u64,
         exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),

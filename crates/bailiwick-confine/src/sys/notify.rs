@@ -1,4 +1,4 @@
-//! The supervisor's side of a filter that asks: receiving a call, reading its arguments, answering it.
+//! The other side of a filter that asks: receiving a call, reading its arguments, answering it.
 #![expect(unsafe_code, reason = "the kernel's interface")]
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -14,6 +14,8 @@ const ADD_FD: libc::c_ulong = 0x4018_2103;
 const SET_FLAGS: libc::c_ulong = 0x4008_2104;
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 const ADD_FD_AT: u32 = 1;
+const ADD_FD_AND_ANSWER: u32 = 2;
+const CONTINUE: u32 = 1;
 
 /// `struct seccomp_notif`: a call that waits for an answer.
 #[repr(C)]
@@ -30,6 +32,38 @@ pub(crate) struct Asked {
     instruction: u64,
     /// Its arguments.
     pub(crate) arguments: [u64; 6],
+}
+
+/// How long a call is as bytes, to pass it on.
+pub(crate) const ASKED_LENGTH: usize = 80;
+
+impl Asked {
+    /// The call as bytes.
+    pub(crate) fn to_bytes(self) -> [u8; ASKED_LENGTH] {
+        let words = [
+            self.id,
+            u64::from(self.thread) | u64::from(self.flags) << 32,
+            u64::from(self.number.cast_unsigned()) | u64::from(self.arch) << 32,
+            self.instruction,
+        ];
+        let mut bytes = [0; ASKED_LENGTH];
+        for (room, word) in bytes.chunks_exact_mut(8).zip(words.into_iter().chain(self.arguments)) {
+            room.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// A call from bytes, where another process made it a call of this thread.
+    pub(crate) fn from_bytes(bytes: &[u8; ASKED_LENGTH], thread: u32) -> Self {
+        let mut words = [0; 10];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        }
+        let [id, _, number, instruction, arguments @ ..] = words;
+        let low = |word: u64| u32::try_from(word & 0xffff_ffff).unwrap_or_default();
+        let (number, arch) = (low(number).cast_signed(), low(number >> 32));
+        Self { id, thread, flags: 0, number, arch, instruction, arguments }
+    }
 }
 
 /// `struct seccomp_notif_resp`.
@@ -70,12 +104,47 @@ pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
     done == 0
 }
 
-/// Answers a call: it returns 0 or fails. Never lets the kernel go on with it.
+/// Answers a call: it returns 0 or fails. The kernel does not go on with it.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Result<(), Errno>) -> Result<(), Errno> {
     let error = answer.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
-    let response = Response { id, value: 0, error, flags: 0 };
+    respond(listener, &Response { id, value: 0, error, flags: 0 })
+}
+
+/// Lets the kernel go on with a call, which reads its arguments again: only where other rules hold whatever they are.
+pub(crate) fn proceed(listener: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
+    respond(listener, &Response { id, value: 0, error: 0, flags: CONTINUE })
+}
+
+/// Answers a call with a new descriptor of the caller's.
+pub(crate) fn give_descriptor(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    source: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> Result<(), Errno> {
+    let target_flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
+    let source = source.as_raw_fd().cast_unsigned();
+    let mut add = AddFd { id, flags: ADD_FD_AND_ANSWER, source, target: 0, target_flags };
+    match add_descriptor(listener, &add) {
+        // Before 5.14: in two steps.
+        Err(Errno::INVAL) => {
+            add.flags = 0;
+            let value = add_descriptor(listener, &add)?.into();
+            respond(listener, &Response { id, value, error: 0, flags: 0 })
+        }
+        done => done.map(|_| ()),
+    }
+}
+
+fn add_descriptor(listener: BorrowedFd<'_>, add: &AddFd) -> Result<i32, Errno> {
+    // SAFETY: `add` has the kernel's layout and lives through the call; its source is open while it is borrowed.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), ADD_FD, std::ptr::from_ref(add)) };
+    check(done.into())
+}
+
+fn respond(listener: BorrowedFd<'_>, response: &Response) -> Result<(), Errno> {
     // SAFETY: `response` has the kernel's layout and lives through the call.
-    let done = unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const response) };
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), SEND, std::ptr::from_ref(response)) };
     check(done.into()).map(|_| ())
 }
 
@@ -89,10 +158,7 @@ pub(crate) fn replace_descriptor(
 ) -> Result<(), Errno> {
     let target_flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
     let source = source.as_raw_fd().cast_unsigned();
-    let add = AddFd { id, flags: ADD_FD_AT, source, target, target_flags };
-    // SAFETY: `add` has the kernel's layout and lives through the call; `source` is open while it is borrowed.
-    let done = unsafe { libc::ioctl(listener.as_raw_fd(), ADD_FD, &raw const add) };
-    check(done.into()).map(|_| ())
+    add_descriptor(listener, &AddFd { id, flags: ADD_FD_AT, source, target, target_flags }).map(|_| ())
 }
 
 /// Hands the processor straight to the supervisor and back: from 6.6, eight times cheaper on an idle machine.
@@ -105,6 +171,34 @@ pub(crate) fn wake_in_step(listener: BorrowedFd<'_>) -> Result<(), Errno> {
 /// Reads another thread's memory; fails unless all of `into` could be read.
 pub(crate) fn read_memory(thread: u32, address: u64, into: &mut [u8]) -> Result<(), Errno> {
     let wanted = into.len();
+    if read_some(thread, address, into)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
+}
+
+/// Reads a string of another thread's, without its zero; its length. A page at a time, so that the end of a mapping
+/// behind the string is no fault.
+pub(crate) fn read_string(thread: u32, address: u64, into: &mut [u8]) -> Result<usize, Errno> {
+    const PAGE: u64 = 4096;
+    /// Most paths are short.
+    const FIRST: usize = 256;
+    let mut done = 0;
+    while let Some(room) = into.get_mut(done..).filter(|room| !room.is_empty()) {
+        let from = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
+        let to_page_end = usize::try_from(PAGE - from % PAGE).map_err(|_| Errno::FAULT)?;
+        let most = if done == 0 { FIRST } else { room.len() };
+        let length = to_page_end.min(most).min(room.len());
+        let read = read_some(thread, from, room.get_mut(..length).unwrap_or_default())?;
+        let bytes = room.get(..read).unwrap_or_default();
+        match bytes.iter().position(|byte| *byte == 0) {
+            Some(end) => return Ok(done + end),
+            None if read == 0 => return Err(Errno::FAULT),
+            None => done += read,
+        }
+    }
+    Err(Errno::NAMETOOLONG)
+}
+
+fn read_some(thread: u32, address: u64, into: &mut [u8]) -> Result<usize, Errno> {
+    let wanted = into.len();
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: wanted };
     let address = usize::try_from(address).map_err(|_| Errno::FAULT)?;
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: wanted };
@@ -113,7 +207,7 @@ pub(crate) fn read_memory(thread: u32, address: u64, into: &mut [u8]) -> Result<
     // is another process' and the kernel checks it.
     let read = unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     let read = check(libc::c_long::try_from(read).map_err(|_| Errno::FAULT)?)?;
-    if usize::try_from(read) == Ok(wanted) { Ok(()) } else { Err(Errno::FAULT) }
+    usize::try_from(read).map_err(|_| Errno::FAULT)
 }
 
 /// Connects a socket to an address in the kernel's own form, whatever its family.

@@ -8,11 +8,28 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 
-/// Empties every capability set for good: bounding and ambient too, and uid 0 no longer brings them back.
+/// What the first process keeps where it decides calls: to read their arguments, also of programs that cannot be dumped
+/// or have a user namespace of their own. It reaches no process outside.
+pub(crate) const TO_READ_CALLS: CapabilitySet = CapabilitySet::SYS_PTRACE;
+
+/// Gives up what is left of the capabilities.
 ///
 /// # Errors
 /// What the kernel says.
-pub(crate) fn drop_all() -> Result<(), Errno> {
+pub(crate) fn drop_rest() -> Result<(), Errno> {
+    if weakened::CAPABILITIES { Ok(()) } else { keep(CapabilitySet::empty()) }
+}
+
+fn keep(kept: CapabilitySet) -> Result<(), Errno> {
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })
+}
+
+/// Empties every capability set for good but for `kept`: bounding and ambient too, and uid 0 no longer brings them back.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn drop_all_but(kept: CapabilitySet) -> Result<(), Errno> {
     if weakened::CAPABILITIES {
         return set_no_new_privs(true);
     }
@@ -33,8 +50,7 @@ pub(crate) fn drop_all() -> Result<(), Errno> {
             | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
     )?;
     clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    keep(kept)?;
     set_no_new_privs(true)
 }
 

@@ -3,9 +3,12 @@
 
 mod ends;
 mod files;
+mod git;
 mod inside;
 mod plain_user;
 mod programs;
 mod protected;
+mod stdio;
+mod submounts;
 mod support;
 mod walked;

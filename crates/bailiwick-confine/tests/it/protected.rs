@@ -1,99 +1,219 @@
-//! Files that run code later, inside a writable folder.
+//! Names that run code later, inside a writable tree.
+
+use std::path::Path;
 
 use bailiwick_confine::Options;
-use bailiwick_policy::plan::PROTECTED;
+use bailiwick_policy::run_later::fixed_names;
 
 use crate::support::{folder, run_with, script, sh, start};
 
 fn repository() -> (tempfile::TempDir, std::path::PathBuf) {
     let (own, w) = folder();
     std::fs::create_dir_all(w.join(".git/hooks")).unwrap();
+    std::fs::create_dir_all(w.join(".git/objects")).unwrap();
+    std::fs::create_dir_all(w.join(".git/refs")).unwrap();
     std::fs::write(w.join(".git/config"), "[core]\n").unwrap();
     std::fs::write(w.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     (own, w)
 }
 
+fn writable(w: &Path) -> String {
+    format!("fs:read,write:{}", w.display())
+}
+
 #[test]
 fn existing_ones_are_read_only_and_cannot_be_replaced() {
     let (_own, w) = repository();
-    let cap = format!("fs:read,write:{}", w.display());
+    let cap = writable(&w);
     for attempt in [
         "echo x > .git/hooks/pre-commit",
         "echo x >> .git/config",
+        ": > .git/config",
         "mv .git x",
         "mv .git/hooks x",
-        "rm -r .git",
+        "rm -r .git/hooks",
         "rm .git/config",
+        "ln .git/config x",
+        "ln -s x .git/commondir",
         "echo x > new && mv new .git/config",
+        "echo x > new && ln new .git/commondir",
+        "mkdir new && mv new .git/hooks",
+        "cd .git && echo x > config",
+        "cd .git/hooks && echo x > ../config",
+        "echo x > /proc/self/cwd/.git/config",
+        "exec 3<.git/config; echo x > /proc/self/fd/3",
         "chmod 777 .git/hooks",
+        "chmod 777 .git/config",
+        "ln -s .git g && echo x > g/config",
+        "ln -s .git/config c && echo x > c",
     ] {
         sh(&[&cap], attempt, &w).refused();
     }
-    sh(&[&cap], "echo x > .git/index && cat .git/config", &w).ok();
+    sh(&[&cap], "echo x > .git/index && echo y >> .git/index && cat .git/config && chmod 600 .git/index", &w).ok();
     assert_eq!(std::fs::read_to_string(w.join(".git/config")).unwrap(), "[core]\n");
+    assert_eq!(std::fs::read_to_string(w.join(".git/index")).unwrap(), "x\ny\n");
     assert_eq!(std::fs::read_dir(w.join(".git/hooks")).unwrap().count(), 0);
 }
 
 #[test]
-fn missing_ones_cannot_come_into_being_and_leave_nothing_behind() {
+fn missing_ones_cannot_be_made_and_nothing_appears_for_them() {
     let (_own, w) = folder();
-    let cap = format!("fs:read,write:{}", w.display());
-    for name in PROTECTED.iter() {
-        let name = std::path::Path::new(name);
-        let first = name.iter().next().unwrap().to_str().unwrap();
-        for attempt in
-            [format!("echo x > {first}"), format!("echo x > {}", name.display()), format!("mkdir {first}/x")]
-        {
-            sh(&[&cap], &attempt, &w).refused();
+    let cap = writable(&w);
+    let mut lines = String::new();
+    for name in fixed_names(["/w", "/w"]).map(Path::new) {
+        let (name, parent) = (name.display(), name.parent().unwrap().display());
+        lines += &format!("mkdir -p ./{parent} 2>/dev/null\n");
+        for attempt in [
+            format!("echo x > {name}"),
+            format!("mkdir {name}"),
+            format!("ln -s /etc {name}"),
+            format!("touch own && mv own {name}"),
+            format!("touch own && ln own {name}"),
+            format!("mkdir -p dir && mv dir {name}"),
+            format!("echo x > {name}/x"),
+            format!("echo x > /proc/self/cwd/{name}"),
+        ] {
+            lines += &format!("({attempt}) 2>/dev/null && echo '{attempt}'\n");
         }
-        sh(&[&cap], &format!("mv {first} x"), &w).refused();
-        sh(&[&cap], &format!("rm -r {first}"), &w).refused();
     }
-    assert_eq!(std::fs::read_dir(&w).unwrap().count(), 0, "no ghost is left");
+    assert_eq!(sh(&[&cap], &format!("{lines}true"), &w).ok(), "");
+    for entry in std::fs::read_dir(&w).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let on_the_way = [".aws", ".cargo", ".config", ".docker", ".kube", ".local", ".vscode"];
+        assert!(["own", "dir"].contains(&&*name) || on_the_way.contains(&&*name), "{name}");
+    }
 }
 
 #[test]
-fn two_sandboxes_share_placeholders() {
+fn nothing_is_on_the_host_while_a_sandbox_runs() {
     let (_own, w) = folder();
-    let cap = format!("fs:read,write:{}", w.display());
-    let (first, _reader) = start(&[&cap, "exec:spawn:sleep"], script("sleep 1000", &w));
-    let (second, _other) = start(&[&cap, "exec:spawn:sleep"], script("sleep 1000", &w));
-    drop(first);
-    assert!(w.join(".claude").exists(), "the second still needs it");
-    drop(second);
+    let (running, _reader) = start(&[&writable(&w), "exec:spawn:sleep"], script("sleep 1000", &w));
     assert_eq!(std::fs::read_dir(&w).unwrap().count(), 0);
+    drop(running);
+}
+
+#[test]
+fn a_directory_that_brings_protected_names_along_is_not_moved_there() {
+    let (_own, w) = folder();
+    let cap = writable(&w);
+    sh(&[&cap], "mkdir x && echo x > x/tasks.json && mv x .vscode", &w).refused();
+    sh(&[&cap], "ln -s x .vscode", &w).refused();
+    sh(&[&cap], "mkdir .vscode y && echo x > .vscode/extensions.json && mv .vscode z && mv y .vscode", &w).ok();
+    sh(&[&cap], "mkdir -p n/.git", &w).ok();
+    assert!(!w.join(".vscode/tasks.json").exists());
+}
+
+#[test]
+fn a_repository_within_a_work_tree_is_not_made() {
+    let (_own, w) = repository();
+    let cap = writable(&w);
+    for attempt in [
+        "mkdir -p sub && mkdir sub/.git",
+        "mkdir -p sub && echo 'gitdir: ../x' > sub/.git",
+        "mkdir -p a/b && mkdir a/b/objects a/b/refs && echo x > a/b/config && echo ref: refs/heads/x > a/b/HEAD",
+        "mkdir -p c && echo ref: refs/heads/x > c/HEAD && mkdir c/refs && mkdir c/objects",
+        "mkdir -p d/objects d/refs && echo x > d/h && mv d/h d/HEAD",
+        "mkdir -p .git/modules/m/objects .git/modules/m/refs && echo ref: refs/heads/x > .git/modules/m/HEAD",
+    ] {
+        sh(&[&cap], attempt, &w).refused();
+    }
+    sh(&[&cap], "echo ref: refs/heads/x > .git/HEAD", &w).ok();
+}
+
+#[test]
+fn a_repository_of_its_own_can_be_made_elsewhere_but_not_moved_into_a_work_tree() {
+    let (_own, w) = folder();
+    let cap = writable(&w);
+    let make = "mkdir new new/.git && echo x > new/.git/config && mkdir new/.git/hooks && echo x > new/.git/hooks/a";
+    sh(&[&cap], make, &w).ok();
+    assert!(w.join("new/.git/hooks/a").exists());
+    sh(&[&cap], "echo y > new/.git/config", &w).refused();
+    std::fs::create_dir_all(w.join("repo/.git")).unwrap();
+    // `mv` copies instead, and cannot.
+    sh(&[&cap], "mv new repo/new", &w).refused();
+    assert!(!w.join("repo/new/.git/config").exists());
+}
+
+#[test]
+fn ordinary_work_is_as_ever() {
+    let (_own, w) = folder();
+    let text = "umask 027; mkdir -p a/b; echo one > a/b/f; echo two >> a/b/f; cp a/b/f a/g; mv a/g a/h; ln a/h a/i; ln -s h a/j
+        echo three > a/j; cat a/b/f a/h a/j; rm a/i; rm -r a/b; chmod 640 a/h; ls -l a/h; ls a; echo out > /dev/null
+        echo to-out > /dev/stdout; exec 3> log; echo by-number > /dev/fd/3; cat log; set -C; echo x > log2; (echo y > log2) 2>/dev/null || echo kept; set +C
+        echo tmp > /tmp/x && cat /tmp/x; : > log; ls -s log; touch -d 2001-01-01 log; cd a && echo up > ../rel && cat ../rel";
+    let said = sh(&[&writable(&w)], text, &w).ok();
+    for line in ["one\ntwo\nthree\nthree\n", "-rw-r-----", "h\nj\n", "to-out", "by-number", "kept", "tmp", "0 log", "up"] {
+        assert!(said.contains(line), "{line:?} is not in {said}");
+    }
+}
+
+#[test]
+fn fifos_in_a_writable_tree_wait_for_their_other_end() {
+    let (_own, w) = folder();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        w.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let text = "(echo through > pipe; echo sent) & sleep 0.2; cat pipe; wait";
+    assert_eq!(sh(&[&writable(&w)], text, &w).ok().lines().filter(|line| *line == "through").count(), 1);
+    let read_only = format!("fs:read:{}", w.display());
+    sh(&[&read_only], "echo x 1<>pipe", &w).refused();
 }
 
 #[test]
 fn a_name_that_is_granted_is_open() {
     let (_own, w) = repository();
     let hooks = w.join(".git/hooks");
-    let caps = [format!("fs:read,write:{}", w.display()), format!("fs:write:{}", hooks.display())];
+    let caps = [writable(&w), format!("fs:write:{}", hooks.display())];
     let caps: Vec<&str> = caps.iter().map(String::as_str).collect();
     let options = Options { named: vec![hooks.clone()], ..Options::default() };
-    run_with(&caps, script("echo x > .git/hooks/pre-commit", &w), options).ok();
+    run_with(&caps, script("echo x > .git/hooks/pre-commit", &w), options.clone()).ok();
     assert!(hooks.join("pre-commit").exists());
+    run_with(&caps, script("echo x > .git/config", &w), options).refused();
     let alone = format!("fs:read,write:{}/.git", w.display());
     sh(&[&alone], "echo x > .git/hooks/other", &w).refused();
+    sh(&[&alone], "echo x > .git/other", &w).ok();
 }
 
 #[test]
 fn a_worktree_keeps_its_link_file() {
     let (_own, w) = folder();
     std::fs::write(w.join(".git"), "gitdir: /elsewhere\n").unwrap();
-    let cap = format!("fs:read,write:{}", w.display());
-    for attempt in ["echo x > .git", "rm .git", "mv .git x"] {
-        sh(&[&cap], attempt, &w).refused();
+    for attempt in ["echo x > .git", "rm .git", "mv .git x", "touch y && mv y .git"] {
+        sh(&[&writable(&w)], attempt, &w).refused();
     }
     assert_eq!(std::fs::read_to_string(w.join(".git")).unwrap(), "gitdir: /elsewhere\n");
 }
 
 #[test]
-fn a_link_in_their_place_is_said() {
-    let (_own, w) = folder();
-    std::os::unix::fs::symlink("/nowhere", w.join(".mcp.json")).unwrap();
-    let cap = format!("fs:read,write:{}", w.display());
-    let (mut confined, _reader) = start(&[&cap], script("true", &w));
-    assert!(confined.status().details.iter().any(|line| line.contains(".mcp.json")));
-    confined.wait().unwrap();
+fn what_the_host_replaces_meanwhile_stays_closed() {
+    let (_own, w) = repository();
+    std::fs::write(w.join("new"), "[core]\n").unwrap();
+    let text = "while [ -e new ]; do sleep 0.01; done; echo x >> .git/config";
+    let (mut running, _reader) = start(&[&writable(&w), "exec:spawn:sleep"], script(text, &w));
+    std::fs::rename(w.join("new"), w.join(".git/config")).unwrap();
+    assert_ne!(running.wait().unwrap(), bailiwick_confine::Exit::Code(0));
+    assert_eq!(std::fs::read_to_string(w.join(".git/config")).unwrap(), "[core]\n");
+}
+
+#[test]
+fn globs_open_no_name_that_runs_code_later() {
+    let (_own, w) = repository();
+    std::fs::create_dir(w.join(".vscode")).unwrap();
+    for name in [".mcp.json", ".vscode/tasks.json", "a.json"] {
+        std::fs::write(w.join(name), "{}").unwrap();
+    }
+    let cap = format!("fs:read,write:{}/**/*.json", w.display());
+    for name in [".mcp.json", ".vscode/tasks.json"] {
+        sh(&[&cap], &format!("echo x > {name}"), &w).refused();
+        assert_eq!(sh(&[&cap], &format!("cat {name}"), &w).ok(), "{}");
+    }
+    sh(&[&cap], "echo x > a.json", &w).ok();
+    let all = format!("fs:read,write:{}/**/*", w.display());
+    sh(&[&all], "echo x > .git/config", &w).refused();
+    sh(&[&all], "echo x > a.json", &w).ok();
 }

@@ -1,13 +1,11 @@
 //! The questions a reviewer asks first, answered over the manifest as a whole.
 
-use std::sync::LazyLock;
-
 use crate::authority::{Authority, Axis, Parts, Request};
 use crate::finding::{Finding, Findings};
 use crate::lattice::Containment;
 use crate::manifest::Manifest;
 use crate::net::NetScope;
-use crate::path::{AbsPath, PathPattern, PathScope, parse_pattern};
+use crate::path::{AbsPath, PathScope};
 
 /// One question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,11 +60,6 @@ pub struct Verdict {
     /// What makes the answer yes; `None` is no.
     pub evidence: Option<String>,
 }
-
-static RUNS_LATER: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
-    let lines = include_str!("runs-later.txt").lines().filter(|line| line.starts_with('/'));
-    lines.filter_map(|line| parse_pattern(line, false).ok()).collect()
-});
 
 /// Answers every question.
 pub(super) fn verdicts(base: &Manifest, new: &Manifest) -> Result<Vec<Verdict>, Findings> {
@@ -125,7 +118,7 @@ fn private_reach(old: &Authority, new: &Authority) -> Option<String> {
 }
 
 fn runs_later(old: &Authority, new: &Authority) -> Option<String> {
-    for pattern in RUNS_LATER.iter() {
+    for pattern in crate::run_later::patterns() {
         let reached = new.write().meet(&PathScope::union([pattern]));
         match reached.within(old.write()) {
             Containment::Contained => {}

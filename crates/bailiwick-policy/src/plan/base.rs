@@ -54,21 +54,6 @@ pub const STUBS: [(&str, &str); 6] = [
     ("/etc/machine-id", "00000000000000000000000000000000\n"),
 ];
 
-/// Files and folders, relative to a writable folder, that run code later; read-only unless granted by name.
-pub static PROTECTED: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| lines(include_str!("protected.txt")).collect());
-
-/// What runs code later in a folder that lies at these paths, relative to it: what [`PROTECTED`] names, and for a
-/// folder on the way there, such as `.git`, what remains of the way.
-pub fn run_later<'a>(folder: [&'a str; 2]) -> impl Iterator<Item = &'static str> + 'a {
-    let is_folder = move |name: &str| folder.iter().any(|path| path.rsplit('/').next() == Some(name));
-    let rests = PROTECTED.iter().filter_map(move |name| {
-        let (parent, rest) = name.split_once('/')?;
-        is_folder(parent).then_some(rest)
-    });
-    PROTECTED.iter().copied().chain(rests)
-}
-
 fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -89,24 +74,5 @@ mod tests {
                 assert!(!shown, "{} shows {tree}", entry.path);
             }
         }
-    }
-
-    #[test]
-    fn protected_names_are_relative_and_clean() {
-        assert!(PROTECTED.contains(&".git/hooks") && PROTECTED.contains(&".mcp.json"));
-        for name in PROTECTED.iter() {
-            assert!(crate::path::AbsPath::new(&format!("/{name}")).is_ok(), "{name}");
-            assert!(name.matches('/').count() <= 1, "a folder on the way is known by its own name alone");
-        }
-    }
-
-    #[test]
-    fn a_folder_on_the_way_to_protected_names_has_the_rest_of_them() {
-        let of = |folder: [&'static str; 2]| run_later(folder).skip(PROTECTED.len()).collect::<Vec<_>>();
-        assert_eq!(of(["/w", "/w"]), [""; 0]);
-        assert_eq!(of(["/w/x.git", "/w/.github"]), [""; 0]);
-        assert_eq!(of(["/w/.git", "/elsewhere"]), ["hooks", "config", "config.worktree"]);
-        assert_eq!(of(["/link", "/w/.git"]), ["hooks", "config", "config.worktree"]);
-        assert_eq!(of(["/w/.vscode", "/w/.vscode"]), ["tasks.json", "settings.json", "mcp.json"]);
     }
 }

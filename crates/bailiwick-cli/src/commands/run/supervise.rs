@@ -20,7 +20,6 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use super::network;
 use super::record::Record;
 use super::relay::{Raw, Relay, Woken, copy_size};
-use super::stdio::Channels;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
 use crate::render::json;
@@ -37,7 +36,6 @@ pub(super) fn watch(
     plan: &Plan,
     mut confined: Running,
     mut signals: Signals,
-    channels: Channels,
 ) -> anyhow::Result<Answer> {
     let record = Arc::new(Record::open(args)?);
     record.started(plan, &confined.status().coverage)?;
@@ -48,9 +46,10 @@ pub(super) fn watch(
     let network = sockets.map(|sockets| network::serve(args, plan, sockets, &record)).transpose()?;
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
     let ended = until_the_end(&mut confined, &mut signals, timeout);
+    let relays = confined.take_relays();
     drop(confined);
     drop(network);
-    channels.finish();
+    relays.finish();
     let ended = ended?;
     record.ended(&in_words(ended))?;
     Ok(answer(ended, timeout))

@@ -7,7 +7,8 @@ use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::capability::FsActions;
 use bailiwick_policy::enforcement::{Aspect, Floor, Level, Precision};
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{PROTECTED, Plan};
+use bailiwick_policy::plan::Plan;
+use bailiwick_policy::run_later::fixed_names;
 
 use super::sandbox::{Starter, has, probe, program, starters};
 use super::world::World;
@@ -112,7 +113,7 @@ fn what_runs_code_later_stays_as_it_is() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&LINES);
-        let late: Vec<String> = PROTECTED.iter().map(|name| world.path(&format!("rw/{name}"))).collect();
+        let late: Vec<String> = fixed_names(["/w", "/w"]).map(|name| world.path(&format!("rw/{name}"))).collect();
         let there: Vec<String> =
             late.into_iter().filter(|path| std::path::Path::new(path).exists()).collect();
         assert_eq!(there.len(), 3, "{there:?}");

@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::facts::{HostFacts, Place};
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{BASE, Plan, run_later};
+use bailiwick_policy::plan::{BASE, Plan};
+use bailiwick_policy::run_later::fixed_names;
 
 /// A folder with things to be read, written and reached, gone when dropped.
 pub(super) struct World {
@@ -78,9 +79,10 @@ impl World {
         let base = BASE.iter().map(|entry| entry.path.to_owned());
         let late = ["rw", "rw/.git"].into_iter().flat_map(|folder| {
             let path = self.path(folder);
-            run_later([&path, &path]).map(|name| format!("{path}/{name}")).collect::<Vec<_>>()
+            fixed_names([&path, &path]).map(|name| format!("{path}/{name}")).collect::<Vec<_>>()
         });
-        let folders = ["rw/.git", "rw/.vscode"].map(|name| self.path(name));
+        let on_the_way = [".git", ".vscode", ".git/info", ".git/objects", ".git/objects/info", ".config", ".local", ".aws"];
+        let folders = on_the_way.map(|name| self.path(&format!("rw/{name}")));
         for path in base.chain(late).chain(folders).chain([own.to_owned()]) {
             let place = match std::fs::metadata(&path) {
                 Ok(about) if about.is_dir() => Place::Directory,

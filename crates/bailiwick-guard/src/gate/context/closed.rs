@@ -1,15 +1,16 @@
 //! What stays closed to every tool whatever is granted, as it does inside the sandbox: the host's own trees, the
-//! folders of Bailiwick itself, and, for changes, files that run code later unless they are granted by name.
-//!
-//! Residual: names that the sandbox only protects at the top of a writable folder are protected at any depth here.
+//! directories of Bailiwick itself, and, for changes, names that run code later unless they are granted by name.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::path::{AbsPath, PathPattern};
-use bailiwick_policy::plan::{FileGrant, MASKED, PROTECTED, Plan};
+use bailiwick_policy::plan::{MASKED, Plan};
+use bailiwick_policy::run_later::{Ground, Role, role};
 
 use super::ToolContext;
 use crate::tool::ToolError;
@@ -39,9 +40,12 @@ impl ToolContext {
             let message = format!("{verb} of \"{}\" is never within a grant", text.escape_debug());
             return Some(Denial::new(code, message));
         }
-        let late = PROTECTED.iter().filter(|_| usage == Use::Change);
-        let late = late.filter_map(|name| lies_at(path, Path::new(name))).next()?;
-        if self.is_named(late) {
+        if usage == Use::Read {
+            return None;
+        }
+        let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
+        let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };
+        if role(text.as_bytes(), &around) != Role::Protected || around.is_named(path) {
             return None;
         }
         let message =
@@ -55,17 +59,43 @@ impl ToolContext {
         MASKED.iter().any(|tree| path.starts_with(tree))
             || self.shared.own.iter().any(|own| path.starts_with(own))
     }
+}
 
-    /// Whether a grant of its own names a path or something below it.
+/// What is around a path: the grants of the tool, and the host.
+struct Around<'a> {
+    home: Option<&'a Path>,
+    plan: Option<&'a Plan>,
+}
+
+impl Around<'_> {
+    fn writable(&self) -> impl Iterator<Item = PathBuf> {
+        let grants = self.plan.into_iter().flat_map(|plan| plan.files().iter());
+        grants.filter(|grant| grant.writable()).map(|grant| PathBuf::from(grant.path().to_string()))
+    }
+
+    /// Whether a line names a protected name that the path is or lies in.
     fn is_named(&self, path: &Path) -> bool {
-        let names =
-            |grant: &FileGrant| grant.writable() && Path::new(&grant.path().to_string()).starts_with(path);
-        Plan::of("tool", &self.authority, &HostFacts::unknown())
-            .is_ok_and(|plan| plan.files().iter().any(names))
+        let mut named = self.writable().filter(|own| path.starts_with(own));
+        named.any(|own| role(own.as_os_str().as_bytes(), self) == Role::Protected)
     }
 }
 
-/// The part of a path that is a protected name, if one is on the way.
-fn lies_at<'p>(path: &'p Path, name: &Path) -> Option<&'p Path> {
-    path.ancestors().find(|above| above.ends_with(name))
+impl Ground for Around<'_> {
+    fn is_home(&self, directory: &[u8]) -> bool {
+        let directory = Path::new(OsStr::from_bytes(directory));
+        let of_others = directory.parent() == Some(Path::new("/home"));
+        of_others
+            || directory == Path::new("/root")
+            || self.home == Some(directory)
+            || self.writable().any(|own| own == directory)
+    }
+
+    fn holds_git(&self, directory: &[u8]) -> bool {
+        Path::new(OsStr::from_bytes(directory)).join(".git").symlink_metadata().is_ok()
+    }
+
+    fn is_git_directory(&self, directory: &[u8]) -> bool {
+        let has = |name| Path::new(OsStr::from_bytes(directory)).join(name).symlink_metadata().is_ok();
+        has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+    }
 }

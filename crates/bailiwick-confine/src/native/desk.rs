@@ -1,0 +1,189 @@
+//! The desk: where the sandbox's first process decides calls that make, move, remove or change a file by its name.
+//!
+//! The program is under a second layer of Landlock (the net) that lets it do none of this in a writable tree by
+//! itself. A second filter stops such a call and asks here; this process, which is not under the net but under every
+//! other rule of the sandbox, copies the path once, opens the directory it leads to, compares the last component with
+//! the list of names that run code later, and does the call on the open directory. So nothing that another thread
+//! swaps meanwhile counts, and no file appears on the host for a name that must not be made.
+//!
+//! A call that leads to no guarded tree is let through to the kernel, which reads its arguments again: that is safe
+//! because the net holds whatever they are by then. Modes are the exception, Landlock does not know them: those calls
+//! are always done here.
+//!
+//! Nothing here allocates. Calls are served one after the other, so two calls of the program do not race.
+//!
+//! Fails closed when: a path cannot be read or is too long, a directory cannot be named, anything is odd (the kernel
+//! goes on under the net, or `EACCES`), this process ends (the sandbox ends).
+//! Residual: two sandboxes on one tree can race each other: a directory that one fills while the other gives it a
+//! protected name. A caller on a kernel before 5.19 that is interrupted by a signal makes its call twice.
+
+mod act;
+mod call;
+mod spot;
+pub(super) mod text;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+
+use self::call::Call;
+use super::guarded::Guarded;
+use super::image::Identity;
+use crate::control;
+use crate::sys::notify::{self, Asked};
+
+/// How many opens of a FIFO may wait for its other end at one time.
+const WAITING: usize = 32;
+/// How many repositories made by the program are remembered.
+const FRESH: usize = 64;
+
+/// The desk.
+pub(crate) struct Desk<'a> {
+    guarded: &'a Guarded,
+    listener: OwnedFd,
+    /// Where connects are decided.
+    supervisor: Option<BorrowedFd<'a>>,
+    root: OwnedFd,
+    proc: OwnedFd,
+    /// This process' own descriptors, by number.
+    own: OwnedFd,
+    /// Whether programs may have roots of their own.
+    nested: bool,
+    /// Whether a program ever set a mask of its own.
+    masked: bool,
+    waiting: [Option<Waiting>; WAITING],
+    fresh: [Option<Identity>; FRESH],
+}
+
+/// An open that waits for a reader of its FIFO.
+struct Waiting {
+    id: u64,
+    fifo: OwnedFd,
+    flags: OFlags,
+}
+
+/// What becomes of a call.
+enum Turn {
+    Answer(Result<(), Errno>),
+    Descriptor { file: OwnedFd, close_on_exec: bool },
+    Proceed,
+    Wait(Waiting),
+    /// Somebody else answers.
+    Passed,
+}
+
+impl<'a> Desk<'a> {
+    /// Opens the desk in the sandbox's own root.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(crate) fn open(
+        guarded: &'a Guarded,
+        listener: OwnedFd,
+        supervisor: Option<BorrowedFd<'a>>,
+        nested: bool,
+    ) -> Result<Self, Errno> {
+        // Where the kernel does not know it, it is only slower.
+        let _ = notify::wake_in_step(listener.as_fd());
+        let open = |path: &std::ffi::CStr| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, Mode::empty())
+        };
+        let (root, proc, own) = (open(c"/")?, open(c"/proc")?, open(c"/proc/self/fd")?);
+        let (waiting, fresh) = ([const { None }; WAITING], [None; FRESH]);
+        Ok(Self { guarded, listener, supervisor, root, proc, own, nested, masked: false, waiting, fresh })
+    }
+
+    /// Readable when a call waits.
+    pub(crate) fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Its descriptors, which stay open.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 4] {
+        [self.listener.as_fd(), self.root.as_fd(), self.proc.as_fd(), self.own.as_fd()]
+    }
+
+    /// Whether calls wait for something that has to be looked at again from time to time.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.iter().any(Option::is_some)
+    }
+
+    /// Serves one call.
+    pub(crate) fn serve(&mut self) {
+        let Ok(asked) = notify::receive(self.listener.as_fd()) else { return };
+        let turn = self.decide(&asked).unwrap_or_else(|errno| Turn::Answer(Err(errno)));
+        self.settle(asked.id, turn);
+    }
+
+    fn decide(&mut self, asked: &Asked) -> Result<Turn, Errno> {
+        match Call::read(asked) {
+            Ok(Some(Call::Connect)) => Ok(self.pass_on(asked)),
+            Ok(Some(Call::Umask)) => {
+                self.masked = true;
+                Ok(Turn::Proceed)
+            }
+            Ok(Some(call)) => self.act(asked, call),
+            Ok(None) => Err(Errno::ACCESS),
+            // The kernel says what is wrong with such a path; it is held by the net.
+            Err(Errno::FAULT | Errno::NAMETOOLONG) => Ok(Turn::Proceed),
+            Err(_) => Err(Errno::ACCESS),
+        }
+    }
+
+    /// A caller that is gone needs no answer, so a failure to give one means nothing.
+    fn settle(&mut self, id: u64, turn: Turn) {
+        let listener = self.listener.as_fd();
+        let _ = match turn {
+            Turn::Answer(answer) => notify::answer(listener, id, answer),
+            Turn::Proceed => notify::proceed(listener, id),
+            Turn::Passed => Ok(()),
+            Turn::Descriptor { file, close_on_exec } => {
+                match notify::give_descriptor(listener, id, file.as_fd(), close_on_exec) {
+                    Err(errno) => notify::answer(listener, id, Err(errno)), // the caller has no number left
+                    given => given,
+                }
+            }
+            Turn::Wait(waiting) => match self.waiting.iter_mut().find(|room| room.is_none()) {
+                Some(room) => {
+                    *room = Some(waiting);
+                    Ok(())
+                }
+                None => notify::answer(listener, id, Err(Errno::AGAIN)),
+            },
+        };
+    }
+
+    /// Looks again at opens that wait for the other end of a FIFO.
+    pub(crate) fn look_again(&mut self) {
+        for at in 0..WAITING {
+            let Some(waiting) = self.waiting.get_mut(at).and_then(Option::take) else { continue };
+            let Waiting { id, fifo, flags } = waiting;
+            if notify::still_waits(self.listener.as_fd(), id) {
+                let turn = self.open_fifo(id, fifo, flags);
+                self.settle(id, turn);
+            }
+        }
+    }
+
+    fn open_fifo(&self, id: u64, fifo: OwnedFd, flags: OFlags) -> Turn {
+        let number = DecInt::from_fd(&fifo);
+        match rustix::fs::openat(&self.own, number, act::passed_on(flags), Mode::empty()) {
+            Ok(file) => act::given(file, flags),
+            Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => Turn::Wait(Waiting { id, fifo, flags }),
+            Err(errno) => Turn::Answer(Err(errno)),
+        }
+    }
+
+    /// Passes a connect on to the supervisor, with the thread that makes it.
+    fn pass_on(&self, asked: &Asked) -> Turn {
+        let passed = || {
+            let supervisor = self.supervisor.ok_or(Errno::ACCESS)?;
+            let thread = spot::thread_descriptor(asked.thread)?;
+            control::send_bytes(supervisor, &asked.to_bytes(), thread.as_fd())
+        };
+        passed().map_or(Turn::Answer(Err(Errno::ACCESS)), |()| Turn::Passed)
+    }
+}

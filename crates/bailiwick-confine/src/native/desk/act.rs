@@ -1,0 +1,469 @@
+//! Doing what a caller asked for, in its place, where its name allows it.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatVfsMountFlags, chmodat, fchmod, fstat,
+    fstatvfs, ftruncate, linkat, mkdirat, mknodat, openat, openat2, readlinkat_raw, renameat_with, statat,
+    symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+
+use super::call::{Call, Named};
+use super::spot::{Judged, Spot, descriptor_of};
+use super::text::{Text, lies_in};
+use super::{Desk, Identity, Turn, Waiting};
+use crate::native::guarded::PRIVATE;
+use crate::sys::notify::{self, Asked};
+
+/// As many links as the kernel follows in one path.
+const LINKS: usize = 40;
+
+/// What a caller's open flags may be; others are ignored by `openat` and refused by `openat2`.
+const OPEN_FLAGS: OFlags = OFlags::ACCMODE
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::TRUNC)
+    .union(OFlags::APPEND)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::DSYNC)
+    .union(OFlags::SYNC)
+    .union(OFlags::DIRECT)
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NOATIME)
+    .union(OFlags::TMPFILE);
+
+/// The flags of an open here: it must not wait, nor take a terminal.
+pub(super) fn passed_on(flags: OFlags) -> OFlags {
+    (flags & OPEN_FLAGS) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
+}
+
+/// An opened file for its caller, with the flags that it wanted.
+pub(super) fn given(file: OwnedFd, flags: OFlags) -> Turn {
+    if !flags.contains(OFlags::NONBLOCK) {
+        let plain = rustix::fs::fcntl_getfl(&file).map(|now| now - OFlags::NONBLOCK);
+        if let Err(errno) = plain.and_then(|plain| rustix::fs::fcntl_setfl(&file, plain)) {
+            return Turn::Answer(Err(errno));
+        }
+    }
+    Turn::Descriptor { file, close_on_exec: flags.contains(OFlags::CLOEXEC) }
+}
+
+const REFUSED: Turn = Turn::Answer(Err(Errno::ACCESS));
+
+impl Desk<'_> {
+    pub(super) fn act(&mut self, asked: &Asked, call: Call) -> Result<Turn, Errno> {
+        match call {
+            Call::Open { flags, .. } if flags.contains(OFlags::PATH) => Ok(Turn::Proceed),
+            Call::Open { what, flags, mode } if flags.contains(OFlags::TMPFILE) => {
+                self.open_unnamed(asked, &what, flags, mode)
+            }
+            Call::Open { what, flags, mode } => self.open_file(asked, what, flags, mode),
+            Call::MakeDirectory { what, mode } => self.make_directory(asked, &what, mode),
+            Call::MakeNode { what, mode, device } => self.make(asked, &what, |desk, spot| {
+                let kind = FileType::from_raw_mode(mode);
+                let kind = if kind == FileType::Unknown { FileType::RegularFile } else { kind };
+                desk.with_mask(asked, || {
+                    mknodat(&spot.parent, spot.name.as_c()?, kind, Mode::from_raw_mode(mode), device)
+                })
+            }),
+            Call::MakeLink { what, text } => self.make(asked, &what, |desk, spot| {
+                if desk.judge(spot) == Judged::OnTheWay {
+                    return Err(Errno::ACCESS);
+                }
+                symlinkat(text.as_c()?, &spot.parent, spot.name.as_c()?)
+            }),
+            Call::Link { from, to, flags } => self.link(asked, &from, &to, flags),
+            Call::Rename { from, to, flags } => self.rename(asked, &from, &to, flags),
+            Call::Remove { what, flags } => self.remove(asked, &what, flags),
+            Call::Truncate { what, length } => self.truncate(asked, what, length),
+            Call::ChangeMode { what, mode, flags } => self.change_mode(asked, what, mode, flags),
+            Call::ChangeModeOf { descriptor, mode } => self.change_mode_of(asked, descriptor, mode),
+            Call::Umask | Call::Connect => Ok(REFUSED),
+        }
+    }
+
+    /// What was read belongs to the caller only if it still waits.
+    fn ensure_waiting(&self, asked: &Asked) -> Result<(), Errno> {
+        if notify::still_waits(self.listener.as_fd(), asked.id) { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+
+    /// Runs a call that makes something, with the mask of the caller.
+    fn with_mask<T>(&self, asked: &Asked, make: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        if !self.masked {
+            return make(); // nobody has set one: the caller's is this process' own
+        }
+        let before = rustix::process::umask(self.mask_of(asked.thread)?);
+        let made = make();
+        rustix::process::umask(before);
+        made
+    }
+
+    fn mask_of(&self, thread: u32) -> Result<Mode, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let own = openat(&self.proc, DecInt::new(thread), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let status = openat(&own, c"status", flags, Mode::empty())?;
+        let mut bytes = [0; 256];
+        let count = rustix::io::read(&status, &mut bytes)?;
+        let text = bytes.get(..count).unwrap_or_default();
+        // A newline in the name of the program, the line before, is escaped by the kernel.
+        let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:\t"));
+        let octal = line.and_then(|line| str::from_utf8(line).ok());
+        let mask = octal.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).ok_or(Errno::ACCESS)?;
+        Ok(Mode::from_raw_mode(mask))
+    }
+
+    /// Makes an entry that is no file to be opened.
+    fn make(
+        &mut self,
+        asked: &Asked,
+        what: &Named,
+        make: impl FnOnce(&Self, &Spot<'_>) -> Result<(), Errno>,
+    ) -> Result<Turn, Errno> {
+        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+        if spot.slash {
+            return Ok(Turn::Proceed); // an error, which the kernel knows
+        }
+        if self.judge(&spot) == Judged::Refused || self.completes_repository(&spot) {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        Ok(Turn::Answer(make(self, &spot)))
+    }
+
+    fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Errno> {
+        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+        let exists = statat(&spot.parent, spot.name.as_c()?, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if exists {
+            return Ok(Turn::Answer(Err(Errno::EXIST)));
+        }
+        let fresh = self.is_fresh_repository(&spot);
+        if (self.judge(&spot) == Judged::Refused && !fresh) || self.completes_repository(&spot) {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        let name = spot.name.as_c()?;
+        self.with_mask(asked, || mkdirat(&spot.parent, name, Mode::from_raw_mode(mode)))?;
+        if fresh {
+            self.remember(Identity::of(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
+        }
+        Ok(Turn::Answer(Ok(())))
+    }
+
+    /// Whether a new directory is a repository of the program's own: not at the top of a writable tree and in no other
+    /// work tree, whose `git status` would enter it.
+    fn is_fresh_repository(&self, spot: &Spot<'_>) -> bool {
+        let Ok(directory) = spot.tree.real(spot.inside.as_bytes()) else { return false };
+        spot.name.as_bytes() == b".git"
+            && !self.guarded.is_home(directory.as_bytes())
+            && !self.guarded.is_hidden(spot.real.as_bytes())
+            && !self.is_in_work_tree(spot.tree, directory.as_bytes())
+            && self.fresh.iter().any(Option::is_none)
+    }
+
+    fn remember(&mut self, made: Identity) {
+        if let Some(room) = self.fresh.iter_mut().find(|room| room.is_none()) {
+            *room = Some(made);
+        }
+    }
+
+    fn remove(&self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Errno> {
+        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+        if self.judge(&spot) == Judged::Refused {
+            return Ok(REFUSED);
+        }
+        if spot.slash && !flags.contains(AtFlags::REMOVEDIR) {
+            return Ok(Turn::Answer(Err(Errno::NOTDIR)));
+        }
+        self.ensure_waiting(asked)?;
+        Ok(Turn::Answer(unlinkat(&spot.parent, spot.name.as_c()?, flags)))
+    }
+
+    fn rename(&self, asked: &Asked, from: &Named, to: &Named, flags: u32) -> Result<Turn, Errno> {
+        let (old, new) = (self.spot(asked, from), self.spot(asked, to));
+        let (Some(old), Some(new)) = (old, new) else { return Ok(Turn::Proceed) };
+        let flags = RenameFlags::from_bits_retain(flags);
+        let refused = self.refuses_move(&old, &new)?
+            || (flags.contains(RenameFlags::EXCHANGE) && self.refuses_move(&new, &old)?);
+        if refused {
+            return Ok(REFUSED);
+        }
+        if self.enters_work_tree(&old, &new) {
+            return Ok(Turn::Answer(Err(Errno::XDEV))); // copied instead, every name is judged
+        }
+        if (old.slash || new.slash) && kind_at(&old) != Some(FileType::Directory) {
+            return Ok(Turn::Answer(Err(Errno::NOTDIR)));
+        }
+        self.ensure_waiting(asked)?;
+        let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
+        Ok(Turn::Answer(renameat_with(&old.parent, old_name, &new.parent, new_name, flags)))
+    }
+
+    /// Whether what is at one place must not come to another.
+    fn refuses_move(&self, old: &Spot<'_>, new: &Spot<'_>) -> Result<bool, Errno> {
+        if self.judge(old) == Judged::Refused || self.guarded.leads_to_hidden(old.real.as_bytes()) {
+            return Ok(true);
+        }
+        let filled = || match kind_at(old) {
+            Some(FileType::Directory) => !is_empty(old),
+            Some(FileType::Symlink) => true,
+            _ => false,
+        };
+        Ok(match self.judge(new) {
+            Judged::Refused => true,
+            Judged::OnTheWay => filled(),
+            Judged::Free => self.completes_repository(new),
+        })
+    }
+
+    /// Whether a directory with something in it would come into a work tree that it is not in.
+    fn enters_work_tree(&self, old: &Spot<'_>, new: &Spot<'_>) -> bool {
+        if kind_at(old) != Some(FileType::Directory) || is_empty(old) {
+            return false;
+        }
+        let around = |spot: &Spot<'_>| {
+            let directory = spot.tree.real(spot.inside.as_bytes()).ok().filter(|it| !lies_in(it.as_bytes(), PRIVATE))?;
+            let length = self.work_tree(spot.tree, directory.as_bytes())?;
+            Text::of(directory.as_bytes().get(..length)?).ok()
+        };
+        let Some(new_tree) = around(new) else { return false };
+        around(old).is_none_or(|old_tree| old_tree.as_bytes() != new_tree.as_bytes())
+    }
+
+    fn link(&self, asked: &Asked, from: &Named, to: &Named, flags: AtFlags) -> Result<Turn, Errno> {
+        let Some(new) = self.spot(asked, to) else { return Ok(Turn::Proceed) };
+        if self.judge(&new) == Judged::Refused || new.slash || self.completes_repository(&new) {
+            return Ok(REFUSED);
+        }
+        let path = from.path.as_bytes();
+        let own = match own_descriptor(path) {
+            _ if path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) => Some(from.at),
+            own if flags.contains(AtFlags::SYMLINK_FOLLOW) => own,
+            _ => None,
+        };
+        if let Some(own) = own {
+            return self.link_open_file(asked, own, &new);
+        }
+        let Some(old) = self.spot(asked, from) else { return Ok(Turn::Proceed) };
+        let follows = flags.contains(AtFlags::SYMLINK_FOLLOW) && kind_at(&old) == Some(FileType::Symlink);
+        if self.judge(&old) == Judged::Refused || old.slash || follows {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
+        Ok(Turn::Answer(linkat(&old.parent, old_name, &new.parent, new_name, AtFlags::empty())))
+    }
+
+    /// Gives a file that a caller has open a name.
+    fn link_open_file(&self, asked: &Asked, number: i32, new: &Spot<'_>) -> Result<Turn, Errno> {
+        let file = descriptor_of(asked.thread, number)?;
+        let path = self.path_of(file.as_fd())?;
+        let is_closed = self.guarded.tree_around(path.as_bytes()).is_none_or(|tree| {
+            let real = tree.real(path.as_bytes());
+            real.is_ok_and(|real| self.judge_path(real.as_bytes()) == Judged::Refused)
+        });
+        if is_closed {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        let name = new.name.as_c()?;
+        let linked = linkat(&self.own, DecInt::from_fd(&file), &new.parent, name, AtFlags::SYMLINK_FOLLOW);
+        Ok(Turn::Answer(linked))
+    }
+
+    /// A file without a name, in a directory.
+    fn open_unnamed(&self, asked: &Asked, what: &Named, flags: OFlags, mode: u32) -> Result<Turn, Errno> {
+        let mut below = Named { at: what.at, path: Text::of(what.path.as_bytes())? };
+        below.path.push(b"/x")?; // an entry of that directory
+        let Some(spot) = self.spot(asked, &below) else { return Ok(Turn::Proceed) };
+        self.ensure_waiting(asked)?;
+        let opened = self.with_mask(asked, || {
+            openat(&spot.parent, c".", passed_on(flags), Mode::from_raw_mode(mode & 0o777))
+        });
+        Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
+    }
+
+    fn open_file(&self, asked: &Asked, mut what: Named, flags: OFlags, mode: u32) -> Result<Turn, Errno> {
+        let mut spot = match own_descriptor(what.path.as_bytes()) {
+            Some(number) => return self.reopen(asked, number, flags),
+            None => self.spot(asked, &what),
+        };
+        for _ in 0..LINKS {
+            let Some(at) = spot else { return Ok(Turn::Proceed) };
+            match self.open_at(asked, &at, flags, mode)? {
+                Opened::Turn(turn) => return Ok(turn),
+                Opened::Link(text) => what.path = text,
+            }
+            spot = match own_descriptor(what.path.as_bytes()) {
+                Some(number) => return self.reopen(asked, number, flags),
+                None => self.spot_from(at.parent.as_fd(), what.path.as_bytes()),
+            };
+        }
+        Ok(Turn::Answer(Err(Errno::LOOP)))
+    }
+
+    fn open_at(&self, asked: &Asked, at: &Spot<'_>, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
+        let name = at.name.as_c()?;
+        let reads_only = flags & OFlags::ACCMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+        let found = kind_at(at);
+        if found == Some(FileType::Symlink) && !exclusive && !flags.contains(OFlags::NOFOLLOW) && !at.slash {
+            let mut text = Text::new();
+            text.fill(|room| readlinkat_raw(&at.parent, name, room))?;
+            return Ok(Opened::Link(text));
+        }
+        if at.slash || (reads_only && found.is_some()) {
+            return Ok(Opened::Turn(Turn::Proceed)); // nothing is made or changed, or it is an error
+        }
+        if self.judge(at) == Judged::Refused || (found.is_none() && self.completes_repository(at)) {
+            return Ok(Opened::Turn(REFUSED));
+        }
+        self.ensure_waiting(asked)?;
+        let (flags_here, wanted) = (passed_on(flags), Mode::from_raw_mode(mode & 0o7777));
+        let wanted = if flags.contains(OFlags::CREATE) { wanted } else { Mode::empty() };
+        let opened = self
+            .with_mask(asked, || openat2(&at.parent, name, flags_here, wanted, ResolveFlags::NO_SYMLINKS));
+        Ok(Opened::Turn(match opened {
+            Ok(file) if found == Some(FileType::Fifo) && is_read_only(&file) => REFUSED,
+            Ok(file) => given(file, flags),
+            Err(Errno::NXIO) if found == Some(FileType::Fifo) && !flags.contains(OFlags::NONBLOCK) => {
+                let fifo = openat(&at.parent, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+                Turn::Wait(Waiting { id: asked.id, fifo, flags: flags - OFlags::CREATE })
+            }
+            Err(errno) => Turn::Answer(Err(errno)),
+        }))
+    }
+
+    /// Opens a file anew that a caller names by its own descriptor.
+    fn reopen(&self, asked: &Asked, number: i32, flags: OFlags) -> Result<Turn, Errno> {
+        let Ok(file) = descriptor_of(asked.thread, number) else { return Ok(Turn::Proceed) };
+        let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
+        let path = self.path_of(file.as_fd())?;
+        let tree = self.guarded.tree_around(path.as_bytes()).filter(|_| is_file);
+        let Some(tree) = tree else { return Ok(Turn::Proceed) };
+        if self.judge_path(tree.real(path.as_bytes())?.as_bytes()) == Judged::Refused {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        let flags_here = passed_on(flags - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW);
+        let opened = openat(&self.own, DecInt::from_fd(&file), flags_here, Mode::empty());
+        Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
+    }
+
+    fn truncate(&self, asked: &Asked, what: Named, length: u64) -> Result<Turn, Errno> {
+        let opened = self.open_file(asked, what, OFlags::WRONLY, 0)?;
+        Ok(match opened {
+            Turn::Descriptor { file, .. } => Turn::Answer(ftruncate(&file, length)),
+            Turn::Wait(_) => Turn::Answer(Err(Errno::INVAL)),
+            other => other,
+        })
+    }
+
+    /// Landlock does not hold modes, so the kernel never goes on with these calls.
+    fn change_mode(&self, asked: &Asked, what: Named, mode: u32, flags: AtFlags) -> Result<Turn, Errno> {
+        if let Some(number) = own_descriptor(what.path.as_bytes()) {
+            return self.change_mode_of(asked, number, mode);
+        }
+        if what.path.as_bytes().is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
+            return self.change_mode_of(asked, what.at, mode);
+        }
+        let target = self.target(asked, &what, flags.contains(AtFlags::SYMLINK_NOFOLLOW))?;
+        let stat = fstat(&target)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            return Ok(Turn::Answer(Err(Errno::OPNOTSUPP)));
+        }
+        self.change_mode_at(asked, &target, mode)
+    }
+
+    fn change_mode_of(&self, asked: &Asked, descriptor: i32, mode: u32) -> Result<Turn, Errno> {
+        let file = descriptor_of(asked.thread, descriptor)?;
+        if rustix::fs::fcntl_getfl(&file)?.contains(OFlags::PATH) {
+            return Ok(Turn::Answer(Err(Errno::BADF)));
+        }
+        if self.refuses_mode(&file)? {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        Ok(Turn::Answer(fchmod(&file, Mode::from_raw_mode(mode & 0o7777))))
+    }
+
+    fn change_mode_at(&self, asked: &Asked, target: &OwnedFd, mode: u32) -> Result<Turn, Errno> {
+        if self.refuses_mode(target)? {
+            return Ok(REFUSED);
+        }
+        self.ensure_waiting(asked)?;
+        let number = DecInt::from_fd(target);
+        Ok(Turn::Answer(chmodat(&self.own, number, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())))
+    }
+
+    /// Whether the mode of an open file stays as it is: its name is closed, or only making files is granted there.
+    fn refuses_mode(&self, file: &OwnedFd) -> Result<bool, Errno> {
+        let path = self.path_of(file.as_fd())?;
+        let Some(tree) = self.guarded.tree_around(path.as_bytes()) else { return Ok(false) };
+        let judged = self.judge_path(tree.real(path.as_bytes())?.as_bytes());
+        Ok(judged == Judged::Refused || !tree.changeable)
+    }
+
+    /// What a path of a caller names, opened without being read.
+    fn target(&self, asked: &Asked, what: &Named, no_follow: bool) -> Result<OwnedFd, Errno> {
+        let follow = if no_follow { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let flags = OFlags::PATH | OFlags::CLOEXEC | follow;
+        let base = self.base(asked, what.at, what.path.as_bytes()).ok_or(Errno::NOENT)?;
+        let absolute = what.path.as_bytes().first() == Some(&b'/');
+        let in_root = if absolute { ResolveFlags::IN_ROOT } else { ResolveFlags::empty() };
+        let resolve = in_root | ResolveFlags::NO_MAGICLINKS;
+        let base = base.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+        match openat2(base, what.path.as_c()?, flags, Mode::empty(), resolve) {
+            Err(Errno::LOOP) => Err(Errno::ACCESS),
+            opened => opened,
+        }
+    }
+}
+
+/// What came of an open in one directory.
+enum Opened {
+    Turn(Turn),
+    /// A link, and where it leads.
+    Link(Text),
+}
+
+/// What an entry is; `None` if it is not there.
+fn kind_at(spot: &Spot<'_>) -> Option<FileType> {
+    let found = statat(&spot.parent, spot.name.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
+
+/// Whether a directory holds nothing; no if that cannot be seen.
+fn is_empty(spot: &Spot<'_>) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = spot.name.as_c().and_then(|name| openat(&spot.parent, name, flags, Mode::empty()));
+    let Ok(directory) = opened else { return false };
+    let mut room = [std::mem::MaybeUninit::uninit(); 1024];
+    let mut entries = rustix::fs::RawDir::new(&directory, &mut room);
+    while let Some(entry) = entries.next() {
+        match entry {
+            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn is_read_only(file: &OwnedFd) -> bool {
+    fstatvfs(file).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// The number where a caller names a file by a descriptor of its own, such as `/proc/self/fd/1` or `/dev/stdout`.
+fn own_descriptor(path: &[u8]) -> Option<i32> {
+    match path {
+        b"/dev/stdin" => return Some(0),
+        b"/dev/stdout" => return Some(1),
+        b"/dev/stderr" => return Some(2),
+        _ => {}
+    }
+    let starts: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
+    let digits = starts.iter().find_map(|start| path.strip_prefix(*start))?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}

@@ -1,0 +1,116 @@
+//! The calls that are asked about: which they are, and their arguments, copied once.
+
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+use super::text::Text;
+use crate::sys::notify::{self, Asked};
+
+/// A path of a caller: a directory descriptor of the caller's, and the text.
+pub(super) struct Named {
+    /// A descriptor's number, or `AT_FDCWD`.
+    pub(super) at: i32,
+    pub(super) path: Text,
+}
+
+/// What a caller wants done.
+pub(super) enum Call {
+    Open { what: Named, flags: OFlags, mode: u32 },
+    MakeDirectory { what: Named, mode: u32 },
+    MakeNode { what: Named, mode: u32, device: u64 },
+    MakeLink { what: Named, text: Text },
+    Link { from: Named, to: Named, flags: AtFlags },
+    Rename { from: Named, to: Named, flags: u32 },
+    Remove { what: Named, flags: AtFlags },
+    Truncate { what: Named, length: u64 },
+    ChangeMode { what: Named, mode: u32, flags: AtFlags },
+    ChangeModeOf { descriptor: i32, mode: u32 },
+    Umask,
+    Connect,
+}
+
+const CWD: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
+const CREATE: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC).cast_unsigned() as u64;
+const REMOVE_DIRECTORY: u64 = libc::AT_REMOVEDIR.cast_unsigned() as u64;
+
+impl Call {
+    /// Reads a call. `None` for one that is not known here.
+    pub(super) fn read(asked: &Asked) -> Result<Option<Self>, Errno> {
+        let [a, b, c, d, e, _] = asked.arguments;
+        let named = |at: u64, path: u64| read_named(asked, at, path);
+        let number = libc::c_long::from(asked.number);
+        Ok(Some(match number {
+            libc::SYS_openat => Self::Open { what: named(a, b)?, flags: open_flags(c), mode: low(d) },
+            libc::SYS_mkdirat => Self::MakeDirectory { what: named(a, b)?, mode: low(c) },
+            libc::SYS_mknodat => Self::MakeNode { what: named(a, b)?, mode: low(c), device: d & 0xffff_ffff },
+            libc::SYS_symlinkat => Self::MakeLink { text: read_text(asked, a)?, what: named(b, c)? },
+            libc::SYS_linkat => Self::Link { from: named(a, b)?, to: named(c, d)?, flags: at_flags(e) },
+            libc::SYS_renameat2 => Self::Rename { from: named(a, b)?, to: named(c, d)?, flags: low(e) },
+            libc::SYS_unlinkat => Self::Remove { what: named(a, b)?, flags: at_flags(c) },
+            libc::SYS_truncate => Self::Truncate { what: named(CWD, a)?, length: b },
+            libc::SYS_fchmodat => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(0) },
+            libc::SYS_fchmodat2 => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(d) },
+            libc::SYS_fchmod => Self::ChangeModeOf { descriptor: low(a).cast_signed(), mode: low(b) },
+            libc::SYS_umask => Self::Umask,
+            libc::SYS_connect => Self::Connect,
+            _ => return Self::read_older(asked),
+        }))
+    }
+
+    /// The calls that only older architectures have.
+    #[cfg(target_arch = "x86_64")]
+    fn read_older(asked: &Asked) -> Result<Option<Self>, Errno> {
+        let [a, b, c, d, ..] = asked.arguments;
+        let here = |path: u64| read_named(asked, CWD, path);
+        Ok(Some(match libc::c_long::from(asked.number) {
+            libc::SYS_open => Self::Open { what: here(a)?, flags: open_flags(b), mode: low(c) },
+            libc::SYS_creat => Self::Open { what: here(a)?, flags: open_flags(CREATE), mode: low(b) },
+            libc::SYS_mkdir => Self::MakeDirectory { what: here(a)?, mode: low(b) },
+            libc::SYS_mknod => Self::MakeNode { what: here(a)?, mode: low(b), device: c & 0xffff_ffff },
+            libc::SYS_symlink => Self::MakeLink { text: read_text(asked, a)?, what: here(b)? },
+            libc::SYS_link => Self::Link { from: here(a)?, to: here(b)?, flags: AtFlags::empty() },
+            libc::SYS_rename => Self::Rename { from: here(a)?, to: here(b)?, flags: 0 },
+            libc::SYS_renameat => {
+                Self::Rename { from: read_named(asked, a, b)?, to: read_named(asked, c, d)?, flags: 0 }
+            }
+            libc::SYS_unlink => Self::Remove { what: here(a)?, flags: AtFlags::empty() },
+            libc::SYS_rmdir => Self::Remove { what: here(a)?, flags: at_flags(REMOVE_DIRECTORY) },
+            libc::SYS_chmod => Self::ChangeMode { what: here(a)?, mode: low(b), flags: AtFlags::empty() },
+            _ => return Ok(None),
+        }))
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn read_older(asked: &Asked) -> Result<Option<Self>, Errno> {
+        let [a, b, c, d, ..] = asked.arguments;
+        Ok(match libc::c_long::from(asked.number) {
+            libc::SYS_renameat => {
+                Some(Self::Rename { from: read_named(asked, a, b)?, to: read_named(asked, c, d)?, flags: 0 })
+            }
+            _ => None,
+        })
+    }
+}
+
+fn read_named(asked: &Asked, at: u64, path: u64) -> Result<Named, Errno> {
+    Ok(Named { at: low(at).cast_signed(), path: read_text(asked, path)? })
+}
+
+fn read_text(asked: &Asked, address: u64) -> Result<Text, Errno> {
+    let mut text = Text::new();
+    text.fill(|room| notify::read_string(asked.thread, address, room))?;
+    Ok(text)
+}
+
+/// The kernel takes these arguments as `int` or `unsigned int`.
+fn low(argument: u64) -> u32 {
+    u32::try_from(argument & 0xffff_ffff).unwrap_or_default()
+}
+
+fn open_flags(argument: u64) -> OFlags {
+    OFlags::from_bits_retain(low(argument))
+}
+
+fn at_flags(argument: u64) -> AtFlags {
+    AtFlags::from_bits_retain(low(argument))
+}

@@ -1,0 +1,233 @@
+//! Where a call leads: the directory, opened, and the last component in it; and whether that name runs code later.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use bailiwick_policy::run_later::{self, Ground, Role};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw, statat};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::call::Named;
+use super::text::{Split, Text, lies_in, split};
+use super::{Desk, Identity};
+use crate::native::guarded::{Guarded, PRIVATE, Tree};
+use crate::sys::notify::Asked;
+use crate::weakened;
+
+/// An entry of a directory in a guarded tree.
+pub(super) struct Spot<'a> {
+    pub(super) tree: &'a Tree,
+    /// The directory.
+    pub(super) parent: OwnedFd,
+    /// The entry's name.
+    pub(super) name: Text,
+    /// Where the directory is inside the sandbox.
+    pub(super) inside: Text,
+    /// Where the entry is on the host: what it is judged by.
+    pub(super) real: Text,
+    /// Whether the caller wants a directory there.
+    pub(super) slash: bool,
+}
+
+/// What may be done to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// Anything.
+    Free,
+    /// Anything but to bring along what lies below it: protected names would appear.
+    OnTheWay,
+    /// Nothing.
+    Refused,
+}
+
+impl<'a> Desk<'a> {
+    /// Where a path of a caller leads; `None` if that is in no guarded tree, or nowhere.
+    pub(super) fn spot(&self, asked: &Asked, what: &Named) -> Option<Spot<'a>> {
+        let path = what.path.as_bytes();
+        match self.base(asked, what.at, path)? {
+            None => self.spot_from(self.root.as_fd(), path),
+            Some(base) if path.first() == Some(&b'/') => {
+                self.spot_at(base.as_fd(), path, ResolveFlags::IN_ROOT)
+            }
+            Some(base) => self.spot_from(base.as_fd(), path),
+        }
+    }
+
+    /// The same from a directory that is open here.
+    pub(super) fn spot_from(&self, base: BorrowedFd<'_>, path: &[u8]) -> Option<Spot<'a>> {
+        self.spot_at(base, path, ResolveFlags::empty())
+    }
+
+    fn spot_at(&self, base: BorrowedFd<'_>, path: &[u8], resolve: ResolveFlags) -> Option<Spot<'a>> {
+        let Split { parent, name, slash } = split(path)?;
+        let parent = directory(base, parent, resolve).ok()?;
+        let inside = self.path_of(parent.as_fd()).ok()?;
+        let tree = self.guarded.tree_around(inside.as_bytes())?;
+        let mut real = tree.real(inside.as_bytes()).ok()?;
+        if real.as_bytes() != b"/" {
+            real.push(b"/").ok()?;
+        }
+        real.push(name).ok()?;
+        Some(Spot { tree, parent, name: Text::of(name).ok()?, inside, real, slash })
+    }
+
+    /// The directory that a caller's path starts from: `Some(None)` is the root.
+    #[expect(clippy::option_option, reason = "no directory, or the root, or another")]
+    pub(super) fn base(&self, asked: &Asked, at: i32, path: &[u8]) -> Option<Option<OwnedFd>> {
+        let absolute = path.first() == Some(&b'/');
+        if absolute && !self.nested {
+            return Some(None);
+        }
+        if absolute {
+            return self.link_of(asked.thread, c"root").ok().map(Some);
+        }
+        if at == libc::AT_FDCWD {
+            return self.link_of(asked.thread, c"cwd").ok().map(Some);
+        }
+        descriptor_of(asked.thread, at).ok().map(Some)
+    }
+
+    /// What `/proc` has of a thread: its root or its working directory.
+    fn link_of(&self, thread: u32, name: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(&self.proc, DecInt::new(thread), flags, Mode::empty())?;
+        rustix::fs::openat(&own, name, flags, Mode::empty())
+    }
+
+    /// Where an open file or directory is inside the sandbox.
+    pub(super) fn path_of(&self, descriptor: BorrowedFd<'_>) -> Result<Text, Errno> {
+        let mut text = Text::new();
+        text.fill(|room| {
+            let number = DecInt::from_fd(descriptor);
+            readlinkat_raw(&self.own, number, room)
+        })?;
+        Ok(text)
+    }
+
+    /// What may be done to an entry.
+    pub(super) fn judge(&self, spot: &Spot<'_>) -> Judged {
+        self.judge_path(spot.real.as_bytes())
+    }
+
+    /// The same by its path on the host.
+    pub(super) fn judge_path(&self, real: &[u8]) -> Judged {
+        if weakened::NAMES || lies_in(real, PRIVATE) {
+            return Judged::Free;
+        }
+        if self.guarded.is_hidden(real) {
+            return Judged::Refused;
+        }
+        match run_later::role(real, &Around { desk: self }) {
+            Role::Free => Judged::Free,
+            Role::OnTheWay => Judged::OnTheWay,
+            Role::Protected if self.guarded.is_lifted(real) || self.is_fresh(real) => Judged::Free,
+            Role::Protected => Judged::Refused,
+        }
+    }
+
+    /// Whether a path lies in a repository that was made by this very program, outside of any other.
+    pub(super) fn is_fresh(&self, real: &[u8]) -> bool {
+        if self.fresh.iter().all(Option::is_none) {
+            return false;
+        }
+        let ends = real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        ends.chain([real.len()]).filter_map(|end| real.get(..end)).any(|above| {
+            above.ends_with(b"/.git") && self.identity_at(above).is_some_and(|own| self.fresh.contains(&Some(own)))
+        })
+    }
+
+    fn identity_at(&self, real: &[u8]) -> Option<Identity> {
+        let inside = self.guarded.inside(real)?;
+        let found = statat(&self.root, inside.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (FileType::from_raw_mode(found.st_mode) == FileType::Directory).then(|| Identity::of(&found))
+    }
+
+    /// Whether something exists in a directory of the host that the sandbox sees.
+    fn exists(&self, directory: &[u8], name: &[u8]) -> Option<bool> {
+        let mut path = self.guarded.inside(directory)?;
+        path.push(b"/").ok()?;
+        path.push(name).ok()?;
+        Some(statat(&self.root, path.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// Whether a directory lies in a git work tree: it or one above it holds a `.git`.
+    pub(super) fn is_in_work_tree(&self, tree: &Tree, directory: &[u8]) -> bool {
+        !lies_in(directory, PRIVATE) && (tree.in_work_tree || self.work_tree(tree, directory).is_some())
+    }
+
+    /// The length of the path of the innermost work tree around a directory of the host, within its writable tree.
+    pub(super) fn work_tree(&self, tree: &Tree, directory: &[u8]) -> Option<usize> {
+        let mut end = directory.len();
+        loop {
+            let above = directory.get(..end)?;
+            if !lies_in(above, &tree.source) {
+                return None;
+            }
+            if self.exists(above, b".git") != Some(false) {
+                return Some(end);
+            }
+            end = above.iter().rposition(|byte| *byte == b'/')?;
+        }
+    }
+
+    /// Whether git would take the directory of an entry for a repository once the entry is there.
+    pub(super) fn completes_repository(&self, spot: &Spot<'_>) -> bool {
+        const PARTS: [&[u8]; 3] = [b"HEAD", b"objects", b"refs"];
+        let name = spot.name.as_bytes();
+        if !PARTS.iter().any(|part| part.eq_ignore_ascii_case(name)) {
+            return false;
+        }
+        let Ok(directory) = spot.tree.real(spot.inside.as_bytes()) else { return true };
+        let is_there = |part: &&[u8]| self.exists(directory.as_bytes(), part) != Some(false);
+        let others = PARTS.iter().filter(|part| !part.eq_ignore_ascii_case(name));
+        !self.is_fresh(directory.as_bytes())
+            && self.exists(directory.as_bytes(), name) != Some(true)
+            && others.filter(|part| is_there(part)).count() == 2
+            && self.is_in_work_tree(spot.tree, directory.as_bytes())
+    }
+}
+
+/// A directory, no magic link followed: those are this process' own.
+fn directory(base: BorrowedFd<'_>, path: &[u8], resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let path = Text::of(if path.is_empty() { b"." } else { path })?;
+    openat2(base, path.as_c()?, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Another thread's descriptor, duplicated.
+pub(super) fn descriptor_of(thread: u32, descriptor: i32) -> Result<OwnedFd, Errno> {
+    let process = thread_descriptor(thread)?;
+    pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())
+}
+
+/// A descriptor of another thread itself; of its process where the kernel knows no better.
+pub(super) fn thread_descriptor(thread: u32) -> Result<OwnedFd, Errno> {
+    /// `PIDFD_THREAD`, from 6.9.
+    const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
+    let thread = i32::try_from(thread).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    match pidfd_open(thread, THREAD) {
+        Err(Errno::INVAL) => pidfd_open(thread, PidfdFlags::empty()),
+        opened => opened,
+    }
+}
+
+/// What is around a path of the host, as far as the sandbox sees it. What it does not see may be anything.
+struct Around<'d, 'a> {
+    desk: &'d Desk<'a>,
+}
+
+impl Ground for Around<'_, '_> {
+    fn is_home(&self, directory: &[u8]) -> bool {
+        Guarded::is_home(self.desk.guarded, directory)
+    }
+
+    fn holds_git(&self, directory: &[u8]) -> bool {
+        self.desk.exists(directory, b".git").unwrap_or(true)
+    }
+
+    fn is_git_directory(&self, directory: &[u8]) -> bool {
+        let has = |name: &[u8]| self.desk.exists(directory, name).unwrap_or(true);
+        has(b"HEAD") && (has(b"objects") && has(b"refs") || has(b"commondir"))
+    }
+}

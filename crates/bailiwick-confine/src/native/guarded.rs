@@ -1,0 +1,241 @@
+//! Writable trees whose names are judged one by one, and the net: the rules that the program is under besides.
+//!
+//! Every writable tree is guarded, and so is the private directory where a tree of the host lies below it: rights on a
+//! directory hold for everything below it, across mounts.
+//!
+//! Residual: without Landlock there is no net; then what exists is covered by mounts (see `protected`) and names that
+//! do not exist can be made, which the status says.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use bailiwick_policy::plan::Plan;
+use bailiwick_policy::run_later::{self, Ground, Role};
+use rustix::io::Errno;
+
+use super::desk::text::{Text, lies_in};
+use super::grants::{self, to_path};
+use super::layout::{Kind, Layout, relative};
+use crate::landlock::{self, Access, Rule, Ruleset};
+use crate::refusal::Refusal;
+
+/// Where the private directory is said to lie: nothing of the host does, and no name is judged there.
+pub(super) const PRIVATE: &[u8] = b"/\x01private";
+
+/// The guarded trees of a sandbox.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    trees: Vec<Tree>,
+    /// What must never be seen or made, where it lies on the host.
+    hidden: Vec<Vec<u8>>,
+    /// What was granted by name, where it lies on the host.
+    lifted: Vec<Vec<u8>>,
+    home: Option<Vec<u8>>,
+    /// The net; `None` if nothing is guarded, or the kernel has no Landlock.
+    pub(crate) net: Option<Ruleset>,
+    /// Its rules for what exists only inside.
+    pub(crate) inner_rules: Vec<(CString, Access)>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// Where it appears.
+    path: Vec<u8>,
+    /// Where it lies on the host.
+    pub(crate) source: Vec<u8>,
+    /// Whether files that are there may be changed: not if only making or removing them is granted.
+    pub(crate) changeable: bool,
+    /// Whether a directory above it on the host holds a `.git`.
+    pub(crate) in_work_tree: bool,
+}
+
+/// What was granted by name, and the caller's home.
+pub(crate) struct Named<'a> {
+    pub(crate) paths: &'a [PathBuf],
+    pub(crate) home: Option<&'a Path>,
+}
+
+/// What a sandbox has that the program may write without being asked.
+pub(crate) struct Unasked<'a> {
+    /// The private directory.
+    pub(crate) private: &'a Path,
+    /// Devices.
+    pub(crate) devices: Access,
+}
+
+impl Guarded {
+    /// The guarded trees of a layout.
+    pub(crate) fn of(
+        layout: &Layout,
+        plan: &Plan,
+        named: &Named<'_>,
+        unasked: &Unasked<'_>,
+    ) -> Result<Self, Refusal> {
+        run_later::prepare();
+        let mut net = Net { rules: Vec::new(), inner: vec![(relative(Path::new("/dev"))?, unasked.devices)] };
+        let mut trees = Vec::new();
+        for (path, host) in layout.trees().filter(|(_, host)| host.writable) {
+            match host.kind {
+                Kind::Folder => trees.push(Tree::of_host(plan, path, &host.source)),
+                Kind::File | Kind::Device => net.open_file(&host.source)?,
+            }
+        }
+        let is_below = |path: &Path| path.starts_with(unasked.private) && path != unasked.private;
+        if layout.trees().any(|(path, _)| is_below(path)) {
+            trees.push(Tree::private(unasked.private));
+        } else {
+            let everything = landlock::READ | landlock::WRITE;
+            net.inner.push((relative(unasked.private)?, everything));
+        }
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let lifted = named.paths.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
+        let is_guarded = !trees.is_empty();
+        let mut guarded = Self {
+            trees,
+            hidden: plan.protected().iter().map(|own| bytes(&to_path(own))).collect(),
+            lifted: Vec::new(),
+            home: named.home.map(|home| bytes(&home.canonicalize().unwrap_or_else(|_| home.to_owned()))),
+            net: if is_guarded { Ruleset::net(&net.rules).ok() } else { None },
+            inner_rules: net.inner,
+        };
+        guarded.lifted = lifted
+            .flatten()
+            .map(|path| bytes(&path))
+            .filter(|path| run_later::role(path, &OnHost(&guarded)) == Role::Protected)
+            .collect();
+        Ok(guarded)
+    }
+
+    /// Whether every name that runs code later is judged.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.trees.is_empty() || self.net.is_some()
+    }
+
+    /// The guarded tree that a path inside lies in.
+    pub(super) fn tree_around(&self, inside: &[u8]) -> Option<&Tree> {
+        let around = self.trees.iter().filter(|tree| lies_in(inside, &tree.path));
+        around.max_by_key(|tree| tree.path.len())
+    }
+
+    /// Where a path of the host is inside, if a guarded tree shows it.
+    pub(super) fn inside(&self, real: &[u8]) -> Option<Text> {
+        let around = self.trees.iter().filter(|tree| lies_in(real, &tree.source));
+        let tree = around.max_by_key(|tree| tree.source.len())?;
+        joined(&tree.path, real.get(tree.source.len()..)?).ok()
+    }
+
+    pub(super) fn is_hidden(&self, real: &[u8]) -> bool {
+        self.hidden.iter().any(|own| lies_in(real, own))
+    }
+
+    pub(super) fn leads_to_hidden(&self, real: &[u8]) -> bool {
+        self.hidden.iter().any(|own| lies_in(own, real))
+    }
+
+    pub(super) fn is_lifted(&self, real: &[u8]) -> bool {
+        self.lifted.iter().any(|own| lies_in(real, own))
+    }
+
+    /// Whether a directory of the host is a home, or the top of a writable tree.
+    pub(super) fn is_home(&self, directory: &[u8]) -> bool {
+        is_home(directory, self.home.as_deref()) || self.trees.iter().any(|tree| tree.source == directory)
+    }
+}
+
+/// Whether a directory is somebody's home.
+fn is_home(directory: &[u8], own: Option<&[u8]>) -> bool {
+    let of_others = || directory.strip_prefix(b"/home/").is_some_and(|name| !name.contains(&b'/'));
+    own == Some(directory) || directory == b"/root" || of_others()
+}
+
+impl Tree {
+    fn of_host(plan: &Plan, path: &Path, source: &Path) -> Self {
+        use bailiwick_policy::capability::FsActions;
+        let granted = |actions| {
+            let grants = plan.files().iter().filter(|grant| path.starts_with(to_path(&grant.path())));
+            grants.into_iter().any(|grant| grant.actions.contains(actions))
+        };
+        Self {
+            path: path.as_os_str().as_bytes().to_vec(),
+            source: source.as_os_str().as_bytes().to_vec(),
+            changeable: granted(FsActions::WRITE),
+            in_work_tree: source.ancestors().skip(1).any(|above| above.join(".git").symlink_metadata().is_ok()),
+        }
+    }
+
+    fn private(path: &Path) -> Self {
+        let path = path.as_os_str().as_bytes().to_vec();
+        Self { path, source: PRIVATE.to_vec(), changeable: true, in_work_tree: false }
+    }
+
+    /// Where a path inside lies on the host.
+    pub(super) fn real(&self, inside: &[u8]) -> Result<Text, Errno> {
+        joined(&self.source, inside.get(self.path.len()..).ok_or(Errno::INVAL)?)
+    }
+}
+
+/// A tree's path and what follows it.
+fn joined(tree: &[u8], rest: &[u8]) -> Result<Text, Errno> {
+    let mut whole = Text::of(tree)?;
+    whole.push(rest)?;
+    Ok(whole)
+}
+
+/// The net while it is made.
+struct Net {
+    rules: Vec<Rule>,
+    inner: Vec<(CString, Access)>,
+}
+
+impl Net {
+    /// A file that was granted by itself has no name that could be judged.
+    fn open_file(&mut self, source: &Path) -> Result<(), Refusal> {
+        let fd = grants::open(source).map_err(|errno| grants::unopened(source, errno))?;
+        self.rules.push(Rule { fd, access: landlock::WRITE });
+        Ok(())
+    }
+}
+
+/// What is around a path, seen from the host.
+struct OnHost<'a>(&'a Guarded);
+
+impl Ground for OnHost<'_> {
+    fn is_home(&self, directory: &[u8]) -> bool {
+        self.0.is_home(directory)
+    }
+
+    fn holds_git(&self, directory: &[u8]) -> bool {
+        HostGround::default().holds_git(directory)
+    }
+
+    fn is_git_directory(&self, directory: &[u8]) -> bool {
+        HostGround::default().is_git_directory(directory)
+    }
+}
+
+/// The same without any tree.
+#[derive(Default)]
+pub(crate) struct HostGround<'a> {
+    pub(crate) home: Option<&'a Path>,
+}
+
+impl Ground for HostGround<'_> {
+    fn is_home(&self, directory: &[u8]) -> bool {
+        is_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
+    }
+
+    fn holds_git(&self, directory: &[u8]) -> bool {
+        exists(directory, ".git")
+    }
+
+    fn is_git_directory(&self, directory: &[u8]) -> bool {
+        let has = |name| exists(directory, name);
+        has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+    }
+}
+
+fn exists(directory: &[u8], name: &str) -> bool {
+    Path::new(std::ffi::OsStr::from_bytes(directory)).join(name).symlink_metadata().is_ok()
+}
