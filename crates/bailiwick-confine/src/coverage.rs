@@ -32,7 +32,12 @@ pub(crate) fn of(plan: &Plan, means: Means, limits: Held) -> Coverage {
 }
 
 fn files(plan: &Plan, means: Means) -> Held {
-    let held = Held::kernel("an own mount namespace and root");
+    let guarded = plan.files().iter().any(bailiwick_policy::plan::FileGrant::writable);
+    let held = Held::kernel(if guarded {
+        "an own mount namespace and root; names that run code later are decided inside, and nothing goes around that"
+    } else {
+        "an own mount namespace and root"
+    });
     let create_only =
         |actions: FsActions| actions.contains(FsActions::CREATE) && !actions.contains(FsActions::WRITE);
     if plan.files().iter().any(|grant| create_only(grant.actions)) {
@@ -42,7 +47,7 @@ fn files(plan: &Plan, means: Means) -> Held {
         return held.superset("without Landlock, what may be written may also be read");
     }
     if !means.protected {
-        return held.superset("a name that runs code later could not be covered");
+        return held.superset("without Landlock, names that run code later can be created");
     }
     held
 }

@@ -309,6 +309,9 @@ const HIDDEN: [&str; 14] = [
     "cmdline",
 ];
 
+/// Tells one start of the machine from another, and machines apart.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 const DEVICE_LINKS: [(&str, &str); 6] = [
@@ -349,6 +352,9 @@ pub(crate) fn own(layout: &mut Layout, of: Own) -> PathBuf {
         if is_readable(&path) && !weakened::HIDDEN {
             layout.put(&path, Node::Hidden { folder: false });
         }
+    }
+    if !weakened::HIDDEN {
+        layout.put(Path::new(BOOT_ID), Node::Text(b"00000000-0000-0000-0000-000000000000\n".to_vec()));
     }
     for (path, text) in STUBS {
         let hosts = weakened::STUBS.then(|| std::fs::read(path).ok()).flatten();

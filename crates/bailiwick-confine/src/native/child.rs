@@ -80,6 +80,8 @@ fn identity(maps: &Maps) -> Result<(), Errno> {
     write_once(c"/proc/self/setgroups", b"deny")?;
     write_once(c"/proc/self/uid_map", &maps.user)?;
     write_once(c"/proc/self/gid_map", &maps.group)?;
+    // Instances of inotify count for the user on the host too. Where this cannot be set they are not limited further.
+    let _ = write_once(c"/proc/sys/user/max_inotify_instances", b"64");
     if weakened::DUMPABLE {
         return Ok(());
     }

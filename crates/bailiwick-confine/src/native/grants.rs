@@ -109,6 +109,10 @@ impl Granted {
             self.notes.push(format!("`{path}` is not shown: it is {kind}, not an ordinary file system"));
             return Ok(());
         }
+        if place.path != place.source {
+            let (path, source) = (place.path.display(), place.source.display());
+            self.notes.push(format!("`{path}` is a link: `{source}` is what is granted"));
+        }
         let Some(opened) = self.open(grant, place)? else { return Ok(()) };
         let stat = rustix::fs::fstat(&opened).map_err(|errno| unreachable(place, errno))?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {

@@ -62,6 +62,6 @@ fn inside(w: &Path) {
     // A grant of such a mount itself, or of something in it, shows nothing.
     for path in ["proc", "proc/sys/kernel", "sys"] {
         let cap = format!("fs:read,write:{}/{path}", w.display());
-        sh(&[&cap], &format!("ls {path}"), w).refused();
+        sh(&[&cap], &format!("ls {}/{path}", w.display()), w).refused();
     }
 }
