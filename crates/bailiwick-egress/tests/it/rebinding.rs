@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bailiwick_egress::{Limits, Resolver};
@@ -138,25 +138,27 @@ fn an_answer_that_changes_while_a_connection_lasts_moves_nothing() {
     let world = asking(&["net:connect:*.test:80"]);
     let dialled = servers::everywhere(80);
     let turned = Arc::new(AtomicBool::new(false));
-    let inwards = Arc::clone(&turned);
-    let asked = servers::dns(SERVER, move |_, _| {
-        vec![Answer::Ip(if inwards.load(Ordering::Relaxed) { "127.0.0.1" } else { PUBLIC })]
+    let answers = Arc::new(AtomicUsize::new(0));
+    let (inwards, counted) = (Arc::clone(&turned), Arc::clone(&answers));
+    servers::dns(SERVER, move |_, _| {
+        let ip = if inwards.load(Ordering::SeqCst) { "127.0.0.1" } else { PUBLIC };
+        counted.fetch_add(1, Ordering::SeqCst);
+        vec![Answer::Ip(ip)]
     });
-    // One that has spoken, and one whose name is judged but which has not spoken yet.
+    // One that has spoken, and one whose name is answered but which has not spoken yet.
     let (mut open, mut silent) = (world.connect("open.test", 80), world.connect("silent.test", 80));
     assert!(answered(&mut open, "open.test"));
-    while asked.count() < 2 {
+    // Two kinds of address for each of the names.
+    while answers.load(Ordering::SeqCst) < 4 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Its answer is on the way: let it arrive before the next one differs.
-    std::thread::sleep(Duration::from_millis(50));
-    turned.store(true, Ordering::Relaxed);
+    turned.store(true, Ordering::SeqCst);
     assert!(answered(&mut silent, "silent.test"), "{:?}", world.told.lines());
     assert!(answered(&mut open, "open.test"), "the next request goes where the first went");
     for name in ["open.test", "silent.test", "new.test"] {
         assert!(!reaches(&world, name), "a new connection is judged anew: {name}");
     }
-    turned.store(false, Ordering::Relaxed);
+    turned.store(false, Ordering::SeqCst);
     assert!(reaches(&world, "open.test"), "and again");
     assert_eq!(dialled.text(), format!("{PUBLIC} ").repeat(3));
 }
