@@ -31,7 +31,8 @@ codes! {
     PortNotGranted "net-port-not-granted": "granted on other ports only";
     AddressPrivate "net-address-private": "the name leads to a private address";
     RequestNotGranted "net-request-not-granted": "the host is granted, but not this request";
-    ProtocolNotGranted "net-protocol-not-granted": "neither TLS nor HTTP is spoken";
+    RequestAmbiguous "net-request-ambiguous": "servers may read this request in more than one way, and only some requests are granted";
+    ProtocolNotGranted "net-protocol-not-granted": "neither TLS nor HTTP is spoken, which needs `?protocol=raw`";
     TlsNameMissing "net-tls-name-missing": "the TLS client names no server";
     TlsNameOther "net-tls-name-other": "the TLS client names another server";
     TlsNameHidden "net-tls-name-hidden": "the TLS client hides or may hide the server's name";
@@ -39,10 +40,11 @@ codes! {
     HttpHostOther "net-http-host-other": "the HTTP request names another host";
     HttpUnreadable "net-http-unreadable": "the HTTP request cannot be read in one way only";
     HttpTunnel "net-http-tunnel": "the HTTP request asks for a tunnel or another protocol";
-    HelloLate "net-hello-late": "the client said too little for too long";
+    HelloLate "net-hello-late": "the client said too little for too long; where the server speaks first, the grant needs `?protocol=raw`";
     NameUnresolved "net-name-unresolved": "the name has no address";
     Unreachable "net-unreachable": "no address of the host answers";
     TooManyNames "net-too-many-names": "too many different names were asked for";
+    WildcardSpent "net-wildcard-spent": "too many different names below this wildcard were looked up; grant the names in place of the wildcard";
     TooManyConnections "net-too-many-connections": "too many connections are open";
 }
 

@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bailiwick_policy::authority::{Authority, Request as Asked};
 use bailiwick_policy::net::{
-    Host, HostPattern, Method, NetRequest, NetRule, NetSet, PortRange, Scheme, Speak, Speech, canonical_ip,
-    is_special, url_path,
+    Host, HostPattern, Method, NetRequest, NetRule, NetSet, PortRange, Scheme, Speak, Speech, UrlPath,
+    canonical_ip, is_special,
 };
 use bailiwick_policy::plan::Network;
 
@@ -68,6 +68,8 @@ pub struct Pass {
 pub enum Stream {
     /// Nothing: bytes are copied.
     Opaque,
+    /// TLS: bytes are copied, but a second client hello that the server asks for is judged too.
+    Tls,
     /// Plain HTTP: every further request is judged too.
     Requests,
 }
@@ -100,13 +102,19 @@ impl Rules {
         self.matching(host).next().is_some()
     }
 
-    /// Whether it takes a `*.zone` to grant `host`. Then its labels are whoever asks' choice and, once looked up, are
-    /// told to whoever serves the zone.
-    pub(crate) fn only_by_wildcard(&self, host: &Host) -> bool {
-        self.matching(host).all(|rule| matches!(rule.host(), HostPattern::Below(_)))
+    /// The zones of the wildcards that grant `host`, the narrowest first, if only wildcards do. The labels below them
+    /// are the client's choice and, once looked up, reach the servers of the zone.
+    pub(crate) fn wildcards_of(&self, host: &Host) -> Option<Vec<&str>> {
+        let mut zones = Vec::new();
+        for rule in self.matching(host) {
+            let HostPattern::Below(zone) = rule.host() else { return None };
+            zones.push(&**zone);
+        }
+        zones.sort_unstable_by_key(|zone| std::cmp::Reverse(zone.len()));
+        Some(zones)
     }
 
-    fn matching(&self, host: &Host) -> impl Iterator<Item = &NetRule> {
+    fn matching<'s>(&'s self, host: &Host) -> impl Iterator<Item = &'s NetRule> {
         self.0.iter().flat_map(move |set| set.matching(host))
     }
 
@@ -210,7 +218,7 @@ type Fault = (Code, Option<Speak>);
 /// Whether what the client says first is for the target and granted by one of the rules.
 fn spoken(open: &[&NetRule], target: &Target, hello: &Hello) -> Result<Stream, (Code, Speak)> {
     match hello {
-        Hello::Tls { name, hidden } => tls(open, target, name.as_deref(), *hidden).map(|()| Stream::Opaque),
+        Hello::Tls { name, hidden } => tls(open, target, name.as_deref(), *hidden).map(|()| Stream::Tls),
         Hello::Http(request) => http(open, target, request).map(|()| Stream::Requests),
         Hello::Unreadable(code) => Err((*code, None)),
         Hello::Other => Err((Code::ProtocolNotGranted, Some(Speak::Raw))),
@@ -248,18 +256,22 @@ fn http(open: &[&NetRule], target: &Target, request: &Request) -> Result<(), Fau
     if !(target.is(&request.host) && same_port) {
         return Err((Code::HttpHostOther, None));
     }
-    // Methods are case-sensitive: a server may take `get` for something else.
+    // Methods are case-sensitive: a server may take `get` for something else. A field that names another method or
+    // path leaves nothing that a rule for some requests could judge.
     let method = Method::new(&request.method).ok().filter(|method| *method.as_str() == *request.method);
-    let speak = method.zip(url_path(&request.path).ok());
-    let speak = speak.map(|(method, path)| Speak::Http { scheme: Scheme::Http, method, path });
-    let plain = |rule: &&NetRule| match (rule.speech(), &speak) {
-        (Speech::Connect { .. }, _) => true,
-        (Speech::Http { schemes, methods, path }, Some(Speak::Http { scheme, method, path: asked })) => {
-            schemes.contains(*scheme) && methods.contains(*method) && path.covers(asked)
-        }
-        (Speech::Http { .. }, _) => false,
+    let method = method.filter(|_| !request.overridden);
+    let path = UrlPath::of_target(&request.path);
+    let ambiguous = request.overridden || matches!(path, UrlPath::Ambiguous { .. });
+    let speak = method.map(|method| Speak::Http { scheme: Scheme::Http, method, path });
+    let plain = |rule: &&NetRule| match &speak {
+        Some(speak) => rule.speech().allows(speak),
+        None => matches!(rule.speech(), Speech::Connect { .. }),
     };
-    if open.iter().any(plain) { Ok(()) } else { Err((Code::RequestNotGranted, speak)) }
+    if open.iter().any(plain) {
+        return Ok(());
+    }
+    let code = if ambiguous { Code::RequestAmbiguous } else { Code::RequestNotGranted };
+    Err((code, Some(speak.unwrap_or(Speak::Tls))))
 }
 
 /// The refusal with its smallest grant; none lifts what cannot be read.

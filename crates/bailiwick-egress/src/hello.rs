@@ -1,7 +1,7 @@
 //! What a client says first: a TLS client hello, the head of an HTTP request, or something else.
 //!
-//! Bytes are fed as they come, in pieces of any size. TLS is read by rustls, which takes nothing malformed; that a
-//! hello hides its name is seen by a second parser, because rustls does not tell. A parser that cannot go on ends in
+//! Bytes are fed as they come, in pieces of any size. TLS is read by rustls, which takes nothing malformed, and again by
+//! a second parser: rustls does not tell that a hello hides its name, nor that it names an address. A parser that cannot go on ends in
 //! `Unreadable` or `Other`, never in a guess.
 
 use std::io::Read as _;
@@ -18,6 +18,10 @@ pub(crate) const MAX_HELLO: usize = 64 * 1024;
 
 /// The first byte of a TLS record that carries a handshake.
 const TLS_HANDSHAKE: u8 = 22;
+
+/// The extension for names, and the kind of name that is a host's.
+const SERVER_NAME: u16 = 0;
+const HOST_NAME: u8 = 0;
 
 /// Encrypted client hello, and the draft that came before it. Clients that have nothing to hide send the same
 /// extension with random content, on purpose indistinguishable.
@@ -52,6 +56,8 @@ pub struct Request {
     pub port: Option<u16>,
     /// The target without scheme and authority.
     pub path: Box<str>,
+    /// Whether a field names another method or path, which some servers take for the request's own.
+    pub overridden: bool,
 }
 
 /// Reads first words, piece by piece.
@@ -102,9 +108,8 @@ impl Listening {
                 Ok(None) => {}
                 Err(_) => return unreadable,
                 Ok(Some(accepted)) => {
-                    let name = accepted.client_hello().server_name().map(Box::from);
-                    let Some(hidden) = hides_name(&self.bytes) else { return unreadable };
-                    return Some(Hello::Tls { name, hidden });
+                    let named = accepted.client_hello().server_name().map(str::to_owned);
+                    return read_again(&self.bytes, named.as_deref()).or(unreadable);
                 }
             }
         }
@@ -112,9 +117,30 @@ impl Listening {
     }
 }
 
-/// Whether a complete client hello has an extension for hiding names; `None` if it cannot be told.
-fn hides_name(mut records: &[u8]) -> Option<bool> {
-    let mut message = Vec::new();
+/// Reads a complete client hello a second time: the name as it was sent, and whether there is an extension for hiding
+/// names. `None` if the two readings differ, or if something follows in the hello's last record: a server might take
+/// that for a second hello.
+fn read_again(records: &[u8], named: Option<&str>) -> Option<Hello> {
+    let (_, message) = first_message(records)?;
+    let (rest, parsed) = tls_parser::parse_tls_message_handshake(&message).ok()?;
+    let TlsMessage::Handshake(TlsMessageHandshake::ClientHello(hello)) = parsed else { return None };
+    if !rest.is_empty() {
+        return None;
+    }
+    let extensions = extensions(hello.ext.unwrap_or_default())?;
+    let hidden = extensions.iter().any(|(kind, _)| HIDING.contains(kind));
+    let name = match extensions.iter().find(|(kind, _)| *kind == SERVER_NAME) {
+        Some((_, list)) => Some(only_name(list)?),
+        None => None,
+    };
+    // rustls gives no name where an address was sent; the address is a name all the same.
+    let same = named.is_none_or(|named| name.as_deref().is_some_and(|sent| sent.eq_ignore_ascii_case(named)));
+    same.then_some(Hello::Tls { name, hidden })
+}
+
+/// The first handshake message, which may be in several records, and how many bytes its records take.
+pub(crate) fn first_message(mut records: &[u8]) -> Option<(usize, Vec<u8>)> {
+    let (whole, mut message) = (records.len(), Vec::new());
     loop {
         let (rest, record) = tls_parser::parse_tls_raw_record(records).ok()?;
         if record.hdr.record_type != TlsRecordType::Handshake {
@@ -122,26 +148,31 @@ fn hides_name(mut records: &[u8]) -> Option<bool> {
         }
         message.extend_from_slice(record.data);
         records = rest;
-        let hello = match tls_parser::parse_tls_message_handshake(&message) {
-            Ok((_, TlsMessage::Handshake(TlsMessageHandshake::ClientHello(hello)))) => hello,
-            Ok(_) => return None,
-            Err(incomplete) if incomplete.is_incomplete() => continue,
+        match tls_parser::parse_tls_message_handshake(&message) {
+            Ok(_) => return Some((whole - rest.len(), message)),
+            Err(incomplete) if incomplete.is_incomplete() => {}
             Err(_) => return None,
-        };
-        return extension_types(hello.ext.unwrap_or_default())
-            .map(|types| types.iter().any(|kind| HIDING.contains(kind)));
+        }
     }
 }
 
-fn extension_types(mut bytes: &[u8]) -> Option<Vec<u16>> {
-    let mut types = Vec::new();
+/// The one host name in the extension for names.
+fn only_name(list: &[u8]) -> Option<Box<str>> {
+    let [high, low, HOST_NAME, long, short, name @ ..] = list else { return None };
+    let lengths = [u16::from_be_bytes([*high, *low]), u16::from_be_bytes([*long, *short])].map(usize::from);
+    let exact = lengths == [list.len() - 2, name.len()];
+    std::str::from_utf8(name).ok().filter(|_| exact).map(Box::from)
+}
+
+fn extensions(mut bytes: &[u8]) -> Option<Vec<(u16, &[u8])>> {
+    let mut all = Vec::new();
     while !bytes.is_empty() {
         let (rest, extension) = tls_parser::parse_tls_extension_unknown(bytes).ok()?;
-        let TlsExtension::Unknown(kind, _) = extension else { return None };
-        types.push(kind.0);
+        let TlsExtension::Unknown(kind, data) = extension else { return None };
+        all.push((kind.0, data));
         bytes = rest;
     }
-    Some(types)
+    Some(all)
 }
 
 #[cfg(test)]

@@ -16,6 +16,22 @@ const MAX_CHUNK_LINE: usize = 18;
 /// What a client that speaks HTTP/2 without TLS says first.
 const HTTP2: &[u8] = b"PRI * HTTP/2";
 
+/// The fields that decide where a request goes and where it ends.
+const DECISIVE: [&str; 3] = ["host", "content-length", "transfer-encoding"];
+/// Fields by which frameworks and proxies let a client name another method or path than the request line does.
+const OVERRIDING: [&str; 10] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-method",
+    "x-original-url",
+    "x-original-uri",
+    "x-rewrite-url",
+    "x-forwarded-uri",
+    "x-forwarded-path",
+    "x-forwarded-method",
+];
+
 /// What was read of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
@@ -112,7 +128,8 @@ fn origin(request: &httparse::Request<'_, '_>) -> Result<(Request, Body), Code> 
             path
         }
     };
-    let request = Request { method: method.into(), host, port, path: path.into() };
+    let request =
+        Request { method: method.into(), host, port, path: path.into(), overridden: fields.overridden };
     Ok((request, fields.body))
 }
 
@@ -161,6 +178,7 @@ pub(crate) fn authority(text: &str) -> Result<(Host, Option<u16>), Code> {
 pub(crate) struct Fields<'a> {
     pub(crate) host: &'a str,
     pub(crate) body: Body,
+    pub(crate) overridden: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -175,21 +193,34 @@ impl<'a> Fields<'a> {
             (None, Some(coding)) if coding.eq_ignore_ascii_case("chunked") && version_1_1 => Body::Chunked,
             (_, Some(_)) => return Err(Code::HttpUnreadable),
         };
-        let upgrades = only(request, "connection")?.is_some_and(|tokens| {
-            tokens.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
-        });
-        if upgrades || only(request, "upgrade")?.is_some() || only(request, "http2-settings")?.is_some() {
+        let connection: Vec<&str> = only(request, "connection")?.unwrap_or_default().split(',').collect();
+        let named = |name: &str| connection.iter().any(|token| token.trim().eq_ignore_ascii_case(name));
+        // A proxy in between would drop the fields that are named here.
+        if DECISIVE.iter().any(|name| named(name)) {
+            return Err(Code::HttpUnreadable);
+        }
+        if named("upgrade")
+            || only(request, "upgrade")?.is_some()
+            || only(request, "http2-settings")?.is_some()
+        {
             return Err(Code::HttpTunnel);
         }
-        Ok(Self { host, body })
+        let overridden = request.headers.iter().any(|field| is_one_of(field.name, &OVERRIDING));
+        Ok(Self { host, body, overridden })
     }
 }
 
-/// The value of a field that may be there once.
+/// Whether a field is one of these, in capitals or not, with `_` for `-` or not: gateways take them for the same.
+fn is_one_of(field: &str, names: &[&str]) -> bool {
+    let field = field.replace('_', "-");
+    names.iter().any(|name| field.eq_ignore_ascii_case(name))
+}
+
+/// The value of a field that may be there once, and in its own spelling only.
 fn only<'a>(request: &httparse::Request<'_, 'a>, name: &str) -> Result<Option<&'a str>, Code> {
-    let mut values = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+    let mut values = request.headers.iter().filter(|field| is_one_of(field.name, &[name]));
     let first = values.next();
-    if values.next().is_some() {
+    if values.next().is_some() || first.is_some_and(|field| field.name.contains('_')) {
         return Err(Code::HttpUnreadable);
     }
     first.map(|field| std::str::from_utf8(field.value).map_err(|_| Code::HttpUnreadable)).transpose()

@@ -18,6 +18,7 @@ mod copy;
 mod decide;
 mod dns;
 mod event;
+mod handshake;
 mod hello;
 mod http;
 mod limits;

@@ -28,6 +28,8 @@ pub struct Limits {
     /// Names a second that only a wildcard grants and that are looked up outside, after a burst of ten seconds'
     /// worth: each could carry a few bytes to whoever serves the zone.
     pub wildcard_lookups_a_second: u32,
+    /// Different names in a session that one wildcard alone grants and that are looked up outside.
+    pub wildcard_names: usize,
 }
 
 impl Default for Limits {
@@ -43,6 +45,7 @@ impl Default for Limits {
             names: 8192,
             names_a_second: 50,
             wildcard_lookups_a_second: 5,
+            wildcard_names: 512,
         }
     }
 }

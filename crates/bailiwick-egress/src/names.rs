@@ -3,7 +3,7 @@
 //! Every granted name that is asked for gets one v4 and one v6 address of its own. They are never given to another
 //! name in the session, so a program that keeps an old answer cannot reach somebody else with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
@@ -54,6 +54,32 @@ impl Names {
     }
 }
 
+/// The names below wildcards that were looked up outside: each could carry a few bytes to the zone's servers.
+#[derive(Debug)]
+pub(crate) struct WildcardNames {
+    zones: HashMap<Box<str>, HashSet<Box<str>>>,
+    most: usize,
+    bucket: Bucket,
+}
+
+impl WildcardNames {
+    pub(crate) fn new(limits: &Limits, now: Instant) -> Self {
+        let bucket = Bucket::new(limits.wildcard_lookups_a_second, now);
+        Self { zones: HashMap::new(), most: limits.wildcard_names, bucket }
+    }
+
+    /// Whether `name` may be looked up: it was before, or one of its zones has room and it is not too soon.
+    pub(crate) fn admit(&mut self, name: &str, zones: &[&str], now: Instant) -> bool {
+        let names = |zone: &&&str| self.zones.get(**zone);
+        if zones.iter().filter_map(|zone| names(&zone)).any(|names| names.contains(name)) {
+            return true;
+        }
+        let room = zones.iter().find(|zone| names(zone).is_none_or(|names| names.len() < self.most));
+        let Some(zone) = room.filter(|_| self.bucket.take(now)) else { return false };
+        self.zones.entry((*zone).into()).or_default().insert(name.into())
+    }
+}
+
 fn addresses(number: u32) -> (Ipv4Addr, Ipv6Addr) {
     (Ipv4Addr::from_bits(V4 + 1 + number), Ipv6Addr::from_bits(V6 + 1 + u128::from(number)))
 }
@@ -81,6 +107,23 @@ mod tests {
         {
             assert_eq!(names.name(nobody.parse().unwrap()), None, "{nobody}");
         }
+    }
+
+    #[test]
+    fn names_below_a_wildcard_are_counted_for_each_wildcard() {
+        let now = Instant::now();
+        let limits = Limits { wildcard_names: 2, wildcard_lookups_a_second: 100, ..Limits::default() };
+        let mut names = WildcardNames::new(&limits, now);
+        let mut admit = |name: &str, zones: &[&str]| names.admit(name, zones, now);
+        assert!(admit("a.x.test", &["x.test"]) && admit("b.x.test", &["x.test"]));
+        assert!(!admit("c.x.test", &["x.test"]), "spent");
+        assert!(admit("a.x.test", &["x.test"]), "a name that was looked up costs nothing more");
+        assert!(admit("a.y.test", &["y.test"]), "another wildcard has its own count");
+        assert!(admit("c.x.test", &["x.test", "test"]), "a wider wildcard grants it too");
+        let slow = Limits { wildcard_lookups_a_second: 1, ..Limits::default() };
+        let mut names = WildcardNames::new(&slow, now);
+        let admitted = (0..100).filter(|n| names.admit(&format!("n{n}.x.test"), &["x.test"], now)).count();
+        assert_eq!(admitted, 10);
     }
 
     #[test]

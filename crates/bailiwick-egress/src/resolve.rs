@@ -52,10 +52,9 @@ impl Lookup {
         Self { resolver, fixed, keep, recent: Mutex::default() }
     }
 
-    /// Whether `name` was never looked up outside, and would have to be now.
-    pub(crate) fn is_new(&self, name: &str) -> bool {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.fixed.contains_key(name) && !recent.contains_key(name)
+    /// Whether `name` has fixed addresses and is never looked up outside.
+    pub(crate) fn is_fixed(&self, name: &str) -> bool {
+        self.fixed.contains_key(name)
     }
 
     /// The addresses of `name`; none if it has none or nobody answers.

@@ -23,7 +23,7 @@ use crate::decide::{self, Known, Pass, Refusal, Rules, Target, Verdict, decide};
 use crate::event::{Event, Outcome};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
-use crate::names::Names;
+use crate::names::{Names, WildcardNames};
 use crate::requests::Passage;
 use crate::resolve::Lookup;
 use crate::serve::Options;
@@ -38,7 +38,7 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// How long a refused client is listened to so that it hears the refusal.
 const FAREWELL: Duration = Duration::from_millis(200);
 /// `access_denied`, as TLS says it.
-const TLS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+pub(crate) const TLS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 
 /// What everything that answers one sandbox shares.
 pub(crate) struct Session {
@@ -47,7 +47,7 @@ pub(crate) struct Session {
     pub(crate) copier: Copier,
     names: Mutex<Names>,
     lookup: Lookup,
-    wildcard: Mutex<Bucket>,
+    wildcard_names: Mutex<WildcardNames>,
     complaints: Mutex<(HashSet<Box<str>>, Bucket)>,
     listener: Box<dyn Fn(Event) + Send + Sync>,
     open: AtomicUsize,
@@ -119,7 +119,7 @@ impl Session {
             copier: Copier::new(options.copying),
             names: Mutex::new(Names::new(&options.limits, now)),
             lookup: Lookup::new(options.resolver, options.hosts, options.limits.answer),
-            wildcard: Mutex::new(Bucket::new(options.limits.wildcard_lookups_a_second, now)),
+            wildcard_names: Mutex::new(WildcardNames::new(&options.limits, now)),
             complaints: Mutex::new((HashSet::new(), Bucket::new(COMPLAINTS_A_SECOND, now))),
             listener: options.events,
             open: AtomicUsize::new(0),
@@ -241,16 +241,19 @@ impl Session {
 
     async fn resolve(&self, host: &Host) -> Result<Vec<IpAddr>, End> {
         let Host::Name(name) = host else { return Ok(Vec::new()) };
-        if self.lookup.is_new(name) && self.rules.only_by_wildcard(host) {
-            let mut wildcard = self.wildcard.lock().unwrap_or_else(PoisonError::into_inner);
-            if !wildcard.take(Instant::now()) {
-                return Err(Code::TooManyNames.into());
+        if !self.lookup.is_fixed(name)
+            && let Some(zones) = self.rules.wildcards_of(host)
+        {
+            let mut names = self.wildcard_names.lock().unwrap_or_else(PoisonError::into_inner);
+            if !names.admit(name, &zones, Instant::now()) {
+                return Err(Code::WildcardSpent.into());
             }
         }
         timeout(self.limits.dial, self.lookup.addresses(name)).await.map_err(|_| Code::NameUnresolved.into())
     }
 
-    async fn listen(&self, client: &Stream, listening: &mut Listening) -> Result<Hello, End> {
+    /// What the client says. One that says too little may wait for the server to speak: `decide` names that grant.
+    pub(crate) async fn listen(&self, client: &Stream, listening: &mut Listening) -> Result<Hello, End> {
         let heard = async {
             let mut piece = vec![0; 4096];
             loop {
@@ -262,7 +265,7 @@ impl Session {
                 }
             }
         };
-        timeout(self.limits.hello, heard).await.unwrap_or_else(|_| Err(Code::HelloLate.into()))
+        timeout(self.limits.hello, heard).await.unwrap_or(Ok(Hello::Unreadable(Code::HelloLate)))
     }
 
     /// Passes on what was said, and copies until the end.
@@ -284,9 +287,16 @@ impl Session {
                 let requests = Box::pin(self.requests(&passage, said, &pulse));
                 both(requests, back, still).await
             }
-            decide::Stream::Opaque => {
+            decide::Stream::Opaque | decide::Stream::Tls => {
                 let host = target.host.to_string();
                 self.tell(Event::new(&host, Some(target.port), Outcome::Allowed(address)));
+                let said = if pass.stream == decide::Stream::Tls {
+                    let passage =
+                        Passage { client, server: &server, target, addresses: &pass.addresses, address };
+                    Box::pin(self.handshake(&passage, said)).await?
+                } else {
+                    said
+                };
                 server.write_all(&said).await?;
                 drop(said);
                 let forth = pin!(self.copier.copy(client, &server, &pulse));

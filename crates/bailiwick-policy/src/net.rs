@@ -16,15 +16,18 @@ mod set;
 mod special;
 #[cfg(test)]
 mod tests;
+mod url_path;
 
 pub use host::{Host, HostPattern};
-pub use http::{Method, Methods, Scheme, Schemes, percent_decoded, url_path};
+pub use http::{Method, Methods, Scheme, Schemes, percent_decoded};
 pub use port::PortRange;
 pub use request::{NetRequest, Speak};
 pub use rule::{NetRule, Speech};
 pub use scope::NetScope;
 pub use set::NetSet;
 pub use special::{canonical_ip, is_special, special_blocks};
+pub use url_path::UrlPath;
 
 pub(crate) use host::parse_host_pattern;
 pub(crate) use port::parse_ports;
+pub(crate) use url_path::judge_name;

@@ -98,6 +98,12 @@ impl PathPattern {
             || (self.literal_prefix().len() + 1 == self.parts.len() && self.ends_deep())
     }
 
+    /// Whether the pattern covers every path: `/` or `/**`.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.is_resolved() && self.parts.iter().all(|part| *part == Part::Deep)
+    }
+
     /// Whether the last component is `**`.
     #[must_use]
     pub fn ends_deep(&self) -> bool {

@@ -7,7 +7,7 @@ use std::fmt;
 use bailiwick_policy::authority::{Authority, Axis, Request, Spawn};
 use bailiwick_policy::capability::{Capability, ClockActions};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, Speech, url_path};
+use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, Speech, UrlPath};
 use bailiwick_policy::path::AbsPath;
 
 use crate::report::Kind;
@@ -244,8 +244,9 @@ fn below(scheme: Scheme, name: &str, port: u16, path: &str, authority: &Authorit
 
 /// A request of any method for the path.
 fn http(path: &str, scheme: Option<Scheme>) -> Vec<Speak> {
-    let path = if path.is_empty() { "/" } else { path };
-    let (Some(scheme), Ok(path)) = (scheme, url_path(path)) else { return Vec::new() };
+    // A client keeps the fragment to itself.
+    let path = UrlPath::of_target(path.split('#').next().unwrap_or_default());
+    let Some(scheme) = scheme else { return Vec::new() };
     Method::all().map(|method| Speak::Http { scheme, method, path: path.clone() }).collect()
 }
 

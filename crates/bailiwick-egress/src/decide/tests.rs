@@ -28,7 +28,8 @@ fn addresses(text: &str) -> Option<Vec<IpAddr>> {
     (text != "?").then(|| text.split_whitespace().map(|ip| ip.parse().unwrap()).collect())
 }
 
-/// `tls`, `tls NAME`, `ech NAME`, `http METHOD HOST[:PORT] PATH`, `raw`, `bad`, or `?` for nothing yet.
+/// `tls`, `tls NAME`, `ech NAME`, `http METHOD HOST[:PORT] PATH`, `over` for the same with a field that overrides
+/// it, `raw`, `late`, `bad`, or `?` for nothing yet.
 fn hello(text: &str) -> Option<Hello> {
     let words: Vec<&str> = text.split(' ').collect();
     Some(match *words.as_slice() {
@@ -37,10 +38,12 @@ fn hello(text: &str) -> Option<Hello> {
         ["ech"] => Hello::Tls { name: None, hidden: true },
         ["tls", name] => Hello::Tls { name: Some(name.into()), hidden: false },
         ["ech", name] => Hello::Tls { name: Some(name.into()), hidden: true },
-        ["http", method, host, path] => {
+        [kind @ ("http" | "over"), method, host, path] => {
             let (host, port) = crate::http::authority(host).unwrap();
-            Hello::Http(Request { method: method.into(), host, port, path: path.into() })
+            let overridden = kind == "over";
+            Hello::Http(Request { method: method.into(), host, port, path: path.into(), overridden })
         }
+        ["late"] => Hello::Unreadable(Code::HelloLate),
         ["raw"] => Hello::Other,
         ["bad"] => Hello::Unreadable(Code::HttpUnreadable),
         _ => panic!("{text}"),
@@ -54,7 +57,15 @@ fn verdict(grants: &str, to: &str, ips: &str, said: &str) -> String {
         Verdict::Listen => "listen".to_owned(),
         Verdict::Allow(pass) => {
             assert_eq!(Some(pass.addresses), ips.map(|ips| ips.into_iter().map(canonical_ip).collect()));
-            if pass.stream == Stream::Opaque { "copy".to_owned() } else { "requests".to_owned() }
+            let spoken = matches!(said, Some(Hello::Tls { .. }));
+            match pass.stream {
+                Stream::Requests => "requests".to_owned(),
+                Stream::Opaque => "copy".to_owned(),
+                Stream::Tls => {
+                    assert!(spoken, "only TLS is copied as TLS");
+                    "tls".to_owned()
+                }
+            }
         }
         Verdict::Refuse(refusal) => refusal
             .grant()
@@ -169,7 +180,7 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
     // Addresses by themselves.
     ("net:connect:93.184.216.34", "93.184.216.34:443", PUBLIC, "?", "listen"),
     ("net:connect:93.184.216.34", "[::ffff:93.184.216.34]:443", PUBLIC, "?", "listen"),
-    ("net:connect:93.184.0.0/16", "93.184.216.34:443", PUBLIC, "tls", "copy"),
+    ("net:connect:93.184.0.0/16", "93.184.216.34:443", PUBLIC, "tls", "tls"),
     (
         "net:connect:93.184.0.0/16",
         "93.185.0.1:443",
@@ -188,7 +199,7 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
     ("net:connect:93.184.216.34", "93.184.216.34:80", PUBLIC, "http GET 93.184.216.34 /", "requests"),
     ("net:connect:127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", "http GET localhost:8080 /", "requests"),
     ("net:connect:localhost:8080", "127.0.0.1:8080", "127.0.0.1", "http GET localhost:8080 /", "requests"),
-    ("net:connect:localhost:8080", "[::1]:8080", "::1", "tls localhost", "copy"),
+    ("net:connect:localhost:8080", "[::1]:8080", "::1", "tls localhost", "tls"),
     (
         "net:connect:localhost:8080",
         "127.0.0.2:8080",
@@ -204,9 +215,9 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         "net-host-not-granted net:connect:127.0.0.1:8080",
     ),
     // TLS.
-    ("net:connect:a.test", "a.test:443", PUBLIC, "tls a.test", "copy"),
-    ("net:connect:a.test", "a.test:443", PUBLIC, "tls A.TEST", "copy"),
-    ("net:connect:a.test", "a.test:443", PUBLIC, "tls a.test.", "copy"),
+    ("net:connect:a.test", "a.test:443", PUBLIC, "tls a.test", "tls"),
+    ("net:connect:a.test", "a.test:443", PUBLIC, "tls A.TEST", "tls"),
+    ("net:connect:a.test", "a.test:443", PUBLIC, "tls a.test.", "tls"),
     (
         "net:connect:*.a.test",
         "x.a.test:443",
@@ -249,7 +260,7 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         "ech a.test",
         "net-tls-name-hidden net:connect:a.test:443?ech=allow",
     ),
-    ("net:connect:a.test?ech=allow", "a.test:443", PUBLIC, "ech a.test", "copy"),
+    ("net:connect:a.test?ech=allow", "a.test:443", PUBLIC, "ech a.test", "tls"),
     (
         "net:connect:a.test?ech=allow",
         "a.test:443",
@@ -264,7 +275,7 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         "ech",
         "net-tls-name-missing net:connect:a.test:443?protocol=raw",
     ),
-    ("net:https:GET@https://a.test/x", "a.test:443", PUBLIC, "tls a.test", "copy"),
+    ("net:https:GET@https://a.test/x", "a.test:443", PUBLIC, "tls a.test", "tls"),
     (
         "net:https:GET@https://a.test/x",
         "a.test:443",
@@ -299,7 +310,7 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         "a.test:80",
         PUBLIC,
         "http get a.test /x",
-        "net-request-not-granted net:connect:a.test:80?protocol=raw",
+        "net-request-not-granted net:connect:a.test:80",
     ),
     (
         "net:http:GET@http://a.test/x",
@@ -313,15 +324,47 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         "a.test:80",
         PUBLIC,
         "http GET a.test /x/../y",
-        "net-request-not-granted net:connect:a.test:80?protocol=raw",
+        "net-request-ambiguous net:http:GET@http://a.test",
     ),
     (
         "net:http:GET@http://a.test/x",
         "a.test:80",
         PUBLIC,
         "http GET a.test /%2e%2e/x",
-        "net-request-not-granted net:connect:a.test:80?protocol=raw",
+        "net-request-ambiguous net:http:GET@http://a.test",
     ),
+    (
+        "net:http:GET@http://a.test/x",
+        "a.test:80",
+        PUBLIC,
+        "http GET a.test /x/..;/y",
+        "net-request-ambiguous net:http:GET@http://a.test",
+    ),
+    ("net:http:GET@http://a.test", "a.test:80", PUBLIC, "http GET a.test /x/..;/y", "requests"),
+    (
+        "net:http:GET@http://a.test",
+        "a.test:80",
+        PUBLIC,
+        "http POST a.test /x/..;/y",
+        "net-request-ambiguous net:http:POST@http://a.test",
+    ),
+    ("net:connect:a.test", "a.test:80", PUBLIC, "http GET a.test /x/..;/y", "requests"),
+    (
+        "net:http:OPTIONS@http://a.test/x",
+        "a.test:80",
+        PUBLIC,
+        "http OPTIONS a.test *",
+        "net-request-ambiguous net:http:OPTIONS@http://a.test",
+    ),
+    // A field that names another method or path.
+    (
+        "net:http:GET@http://a.test",
+        "a.test:80",
+        PUBLIC,
+        "over GET a.test /x",
+        "net-request-ambiguous net:connect:a.test:80",
+    ),
+    ("net:connect:a.test", "a.test:80", PUBLIC, "over GET a.test /x", "requests"),
     (
         "net:https:GET@https://a.test:80/x",
         "a.test:80",
@@ -343,6 +386,13 @@ const TABLE: &[(&str, &str, &str, &str, &str)] = &[
         PUBLIC,
         "raw",
         "net-protocol-not-granted net:connect:a.test:80?protocol=raw",
+    ),
+    (
+        "net:connect:a.test",
+        "a.test:3306",
+        PUBLIC,
+        "late",
+        "net-hello-late net:connect:a.test:3306?protocol=raw",
     ),
     ("net:connect:a.test:5432?protocol=raw", "a.test:5432", PUBLIC, "?", "copy"),
     (
@@ -424,7 +474,7 @@ fn nothing_passes_that_no_rule_explains() {
                         let host = target(to).host;
                         let ip = if let Host::Ip(own) = host { own.to_string() } else { ip.to_owned() };
                         let got = verdict(&text, to, &ip, said);
-                        if !["copy", "requests"].contains(&&*got) {
+                        if !["copy", "tls", "requests"].contains(&&*got) {
                             continue;
                         }
                         passed += 1;

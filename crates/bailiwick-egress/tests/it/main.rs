@@ -10,11 +10,16 @@
 
 mod addresses;
 mod docs;
+mod families;
 mod front;
+mod handshakes;
 mod http;
 mod limits;
 mod names;
+mod rebinding;
 mod servers;
+mod smuggling;
 mod tls;
 mod transport;
+mod wildcards;
 mod world;

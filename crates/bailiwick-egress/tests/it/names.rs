@@ -90,12 +90,97 @@ fn labels_under_a_wildcard_leave_only_when_dialled_and_then_slowly() {
     }
     let left = asked.count();
     assert!((10..=14).contains(&left), "a burst of ten, then one a second: {left}");
-    world.told.wait_for("net-too-many-names");
+    world.told.wait_for("net-wildcard-spent");
     drop(world.exchange("exact.test", 80, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert!(
         asked.text().contains("exact.test."),
         "a name that is spelt out carries nothing and is not rationed"
     );
+}
+
+/// A query for a name in its bytes on the wire.
+fn wire_query(labels: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".to_vec();
+    for label in labels {
+        bytes.push(u8::try_from(label.len()).unwrap());
+        bytes.extend_from_slice(label);
+    }
+    bytes.extend(b"\0\0\x01\0\x01");
+    bytes
+}
+
+#[test]
+fn odd_names_are_granted_names_or_none() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new(&["net:connect:a.test:80", "net:connect:*.zone.test:80"], &[]);
+    let long = [b'x'; 63];
+    let name_of = |labels: &[&[u8]]| {
+        let query = wire_query(labels);
+        world.inside(move || {
+            let client = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            client.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            client.connect("127.0.0.53:53").unwrap();
+            client.send(&query).unwrap();
+            let mut bytes = [0; 2048];
+            let length = client.recv(&mut bytes).unwrap();
+            !answered(&bytes[..length]).1.is_empty()
+        })
+    };
+    let granted: &[&[&[u8]]] = &[
+        &[b"a", b"test"],
+        &[b"A", b"TEST"],
+        &[b"_x", b"zone", b"test"],
+        &[b"x_y", b"zone", b"test"],
+        &[&long, b"zone", b"test"],
+        &[&long, &long, &long, b"zone", b"test"],
+        &[b"xn--mnchen-3ya", b"zone", b"test"],
+    ];
+    for labels in granted {
+        assert!(name_of(labels), "{labels:?}");
+    }
+    let refused: &[&[&[u8]]] = &[
+        // A dot, NUL, space or slash in a label; bytes beyond ASCII; homoglyphs as bytes.
+        &[b"a.test"],
+        &[b"x.zone", b"test"],
+        &[b"evil.test\0", b"zone", b"test"],
+        &[b"a b", b"zone", b"test"],
+        &[b"a/b", b"zone", b"test"],
+        &[b"a\\046", b"zone", b"test"],
+        &["\u{430}".as_bytes(), b"test"],
+        &["a\u{3002}test".as_bytes()],
+        &[b"\xff", b"zone", b"test"],
+        // A-labels that are none, or that stand for plain letters.
+        &[b"xn--", b"zone", b"test"],
+        &[b"xn--a", b"zone", b"test"],
+        &[b"xn--a-", b"test"],
+        &[b"xn--80a", b"test"],
+        // Dashes and wildcards at the ends; the zone itself; suffixes and search lists.
+        &[b"-x", b"zone", b"test"],
+        &[b"x-", b"zone", b"test"],
+        &[b"*", b"zone", b"test"],
+        &[b"zone", b"test"],
+        &[b"xzone", b"test"],
+        &[b"a", b"test", b"corp", b"example"],
+        &[b"a", b"test", b"local"],
+        &[b"a"],
+        &[b"test"],
+        &[],
+        // Numbers that some resolvers take for addresses.
+        &[b"1", b"2", b"3", b"4"],
+        &[b"0x7f", b"1"],
+        &[b"1", b"0", b"0", b"127", b"in-addr", b"arpa"],
+        // Names of this machine that no rule has.
+        &[b"localhost", b"localdomain"],
+        &[b"ip6-localhost"],
+        &[b"x", b"localhost"],
+        &[b"metadata", b"google", b"internal"],
+    ];
+    for labels in refused {
+        let shown: Vec<_> = labels.iter().map(|label| String::from_utf8_lossy(label)).collect();
+        assert!(!name_of(labels), "{shown:?}");
+    }
 }
 
 #[test]

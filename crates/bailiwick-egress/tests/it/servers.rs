@@ -15,6 +15,11 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 pub(crate) struct Seen(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Seen {
+    /// The bytes of each connection.
+    pub(crate) fn all(&self) -> Vec<Vec<u8>> {
+        self.0.lock().unwrap().clone()
+    }
+
     /// How many connections came.
     pub(crate) fn count(&self) -> usize {
         self.0.lock().unwrap().len()
@@ -34,6 +39,7 @@ pub(crate) fn serve(address: &str, serve: impl Fn(TcpStream) + Send + Sync + 'st
     if address.is_ipv6() {
         // An address that is local only by a route.
         socket.set_freebind_v6(true).unwrap();
+        socket.set_only_v6(true).unwrap();
     }
     socket.bind(&address.into()).unwrap();
     socket.listen(1024).unwrap();
@@ -74,6 +80,56 @@ pub(crate) fn http(address: &str) -> Seen {
     seen
 }
 
+/// Answers on a port of every address as `http` does, and keeps the addresses that were dialled.
+pub(crate) fn everywhere(port: u16) -> Seen {
+    let seen = Seen::default();
+    for any in ["0.0.0.0", "[::]"] {
+        let keep = seen.clone();
+        serve(&format!("{any}:{port}"), move |mut stream| {
+            let dialled = stream.local_addr().unwrap().ip();
+            keep.0.lock().unwrap().push(format!("{dialled} ").into_bytes());
+            let mut piece = [0; 4096];
+            while let Ok(1..) = stream.read(&mut piece) {
+                drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"));
+            }
+        });
+    }
+    seen
+}
+
+/// Speaks first, as SSH and mail do, and hangs up; counts connections.
+pub(crate) fn serve_banner(address: &str) -> Seen {
+    let seen = Seen::default();
+    let keep = seen.clone();
+    serve(address, move |mut stream| {
+        keep.0.lock().unwrap().push(Vec::new());
+        drop(stream.write_all(b"SSH-2.0-server\r\n"));
+    });
+    seen
+}
+
+/// Answers the first bytes with `answer`, and keeps all that comes.
+pub(crate) fn answering(address: &str, answer: Vec<u8>) -> Seen {
+    let seen = Seen::default();
+    let keep = seen.clone();
+    serve(address, move |mut stream| {
+        let index = {
+            let mut all = keep.0.lock().unwrap();
+            all.push(Vec::new());
+            all.len() - 1
+        };
+        let mut piece = [0; 4096];
+        let mut answered = false;
+        while let Ok(length @ 1..) = stream.read(&mut piece) {
+            keep.0.lock().unwrap()[index].extend_from_slice(&piece[..length]);
+            if !std::mem::replace(&mut answered, true) {
+                drop(stream.write_all(&answer));
+            }
+        }
+    });
+    seen
+}
+
 /// Sends back what it gets, until the client ends; counts connections.
 pub(crate) fn echo(address: &str) -> Seen {
     let seen = Seen::default();
@@ -92,10 +148,14 @@ pub(crate) fn echo(address: &str) -> Seen {
 
 /// A TLS server with a certificate for `name`; says `hello`.
 pub(crate) fn tls(address: &str, name: &str) -> Seen {
+    tls_with(address, name, rustls::crypto::ring::default_provider())
+}
+
+/// The same, with a provider of the test's choice.
+pub(crate) fn tls_with(address: &str, name: &str, provider: rustls::crypto::CryptoProvider) -> Seen {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
@@ -166,11 +226,16 @@ pub(crate) fn dns(
     seen
 }
 
+/// As short as can be: how long an answer counts is not for its server to say.
+const TTL: u32 = 0;
+
 /// One record of an answer.
 pub(crate) enum Answer {
     Ip(&'static str),
-    /// From the name asked to this one, or between two others.
+    /// From the name asked to this one.
     Alias(&'static str),
+    /// From one name to another.
+    AliasOf(&'static str, &'static str),
     IpOf(&'static str, &'static str),
     OverTcpOnly,
 }
@@ -182,13 +247,17 @@ impl Answer {
             IpAddr::V6(ip) => (kind == RecordType::AAAA).then_some(RData::AAAA(AAAA(ip))),
         };
         match self {
-            Self::Ip(ip) => data(ip).map(|data| Record::from_rdata(asked.clone(), 1, data)),
+            Self::Ip(ip) => data(ip).map(|data| Record::from_rdata(asked.clone(), TTL, data)),
             Self::IpOf(name, ip) => {
-                data(ip).map(|data| Record::from_rdata(Name::from_ascii(name).unwrap(), 1, data))
+                data(ip).map(|data| Record::from_rdata(Name::from_ascii(name).unwrap(), TTL, data))
             }
             Self::Alias(name) => {
                 let alias = RData::CNAME(CNAME(Name::from_ascii(name).unwrap()));
-                Some(Record::from_rdata(asked.clone(), 1, alias))
+                Some(Record::from_rdata(asked.clone(), TTL, alias))
+            }
+            Self::AliasOf(from, to) => {
+                let alias = RData::CNAME(CNAME(Name::from_ascii(to).unwrap()));
+                Some(Record::from_rdata(Name::from_ascii(from).unwrap(), TTL, alias))
             }
             Self::OverTcpOnly => None,
         }

@@ -56,7 +56,7 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-fn client(name: &str, sni: bool) -> ClientConnection {
+pub(crate) fn client(name: &str, sni: bool) -> ClientConnection {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -69,7 +69,7 @@ fn client(name: &str, sni: bool) -> ClientConnection {
 }
 
 /// What a TLS client that names `name` hears over the stream.
-fn hears(stream: TcpStream, name: &str, sni: bool) -> Result<String, std::io::Error> {
+pub(crate) fn hears(stream: TcpStream, name: &str, sni: bool) -> Result<String, std::io::Error> {
     let mut tls = rustls::StreamOwned::new(client(name, sni), stream);
     tls.write_all(b"x")?;
     let mut word = [0; 5];
@@ -124,7 +124,7 @@ fn fronting_by_tls_name_is_refused_before_anything_is_dialled() {
 }
 
 /// A client hello with the extension for hiding names: what rustls sends as noise.
-fn hiding_hello(name: &str) -> Vec<u8> {
+pub(crate) fn hiding_hello(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     client(name, true).write_tls(&mut bytes).unwrap();
     let mut at = 5 + 4 + 2 + 32;

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::servers;
-use crate::world::{World, in_world, query, read_all, test_name};
+use crate::world::{World, in_world, query, read_all, skip, test_name};
 
 const PUBLIC: &str = "93.184.216.34";
 
@@ -34,16 +34,37 @@ fn other_bytes_need_their_own_grant_and_servers_may_speak_first() {
     for bytes in [&b"\0\0\0\x08\x04\xd2\x16\x2f"[..], b"SSH-2.0-x\r\n", b"\x05\x01\0", b"hello\n"] {
         assert!(world.exchange("a.test", 5432, bytes).is_empty());
     }
-    world.told.wait_for("net-protocol-not-granted");
+    let grant = world.told.grant("net-protocol-not-granted");
+    assert_eq!(grant.as_deref(), Some("net:connect:a.test:5432?protocol=raw"));
+    assert!(world.told.lines().iter().any(|line| line.ends_with("which needs `?protocol=raw`")));
     assert_eq!(seen.count(), 0);
     assert!(world.exchange("ssh.test", 443, b"x").is_empty());
     world.told.wait_for("net-port-not-granted");
 }
 
 #[test]
+fn a_server_that_speaks_first_is_named_as_raw() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let limits = bailiwick_egress::Limits { hello: Duration::from_millis(200), ..Default::default() };
+    let world = World::with(&["net:connect:a.test"], &[("a.test", PUBLIC)], limits, |_| {});
+    let seen = servers::serve_banner(&format!("{PUBLIC}:22"));
+    assert!(world.exchange("a.test", 22, b"").is_empty(), "the client waits for the server");
+    let grant = world.told.grant("net-hello-late");
+    assert_eq!(grant.as_deref(), Some("net:connect:a.test:22?protocol=raw"));
+    assert_eq!(seen.count(), 0);
+    let world = World::with(&[&*grant.unwrap()], &[("a.test", PUBLIC)], limits, |_| {});
+    assert_eq!(world.exchange("a.test", 22, b""), b"SSH-2.0-server\r\n", "with the grant that was named");
+}
+
+#[test]
 fn every_port_is_answered_where_the_kernel_redirects() {
     if !in_world(test_name!()) {
         return;
+    }
+    if std::process::Command::new("nft").arg("--version").output().is_err() {
+        return skip("no nft here");
     }
     let world = World::redirected(
         &["net:connect:a.test:8000-8999?protocol=raw", "net:connect:[2606:2800::]:9?protocol=raw"],

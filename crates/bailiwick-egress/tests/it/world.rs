@@ -38,9 +38,7 @@ pub(crate) fn in_world(test: &str) -> bool {
     }
     let able = Command::new("unshare").args(["-Urn", "ip", "link", "set", "lo", "up"]).status();
     if !able.is_ok_and(|status| status.success()) {
-        let required = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
-        assert!(!required, "BAILIWICK_REQUIRE=all, but: no user namespaces or no iproute2 here");
-        eprintln!("skipped: no user namespaces or no iproute2 here");
+        skip("no user namespaces or no iproute2 here");
         return false;
     }
     let done = Command::new("unshare")
@@ -53,6 +51,13 @@ pub(crate) fn in_world(test: &str) -> bool {
     let told = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && told.contains("1 passed"), "{told}");
     false
+}
+
+/// Says why a test is skipped; a failure where everything is required.
+pub(crate) fn skip(why: &str) {
+    let required = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
+    assert!(!required, "BAILIWICK_REQUIRE=all, but: {why}");
+    eprintln!("skipped: {why}");
 }
 
 pub(crate) fn network(grants: &[&str]) -> Network {
@@ -85,6 +90,14 @@ pub(crate) struct Told(Arc<Mutex<Vec<Event>>>);
 impl Told {
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    /// The grant that the first refusal of this code names.
+    pub(crate) fn grant(&self, code: &str) -> Option<String> {
+        self.wait_for(code);
+        let events = self.0.lock().unwrap();
+        let mut refusals = events.iter().filter_map(Event::refusal);
+        refusals.find(|refusal| refusal.code().as_str() == code)?.grant().map(str::to_owned)
     }
 
     /// Waits until an event is of this code.

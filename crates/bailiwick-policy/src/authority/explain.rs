@@ -6,7 +6,7 @@ use super::{ALLOWED, Authority, Axis, Request, env_flags};
 use crate::capability::{Capability, EnvActions, FsActions};
 use crate::finding::{Code, Finding};
 use crate::lattice::Containment;
-use crate::net::{HostPattern, NetRequest, NetRule, PortRange, Speak, Speech};
+use crate::net::{HostPattern, NetRequest, NetRule, PortRange, Speak, Speech, UrlPath};
 use crate::path::{AbsPath, PathPattern, PathScope};
 
 /// The answer to one request, and its reason.
@@ -226,7 +226,10 @@ fn smallest_rule(request: &NetRequest) -> NetRule {
         Speak::Http { scheme, method, path } => Speech::Http {
             schemes: crate::net::Schemes::of(&[*scheme]),
             methods: crate::net::Methods::of([*method]),
-            path: PathPattern::below(&writable_part(path)),
+            path: match path {
+                UrlPath::Clear(path) => PathPattern::below(&writable_part(path)),
+                UrlPath::Ambiguous { .. } => PathPattern::everything(),
+            },
         },
     };
     NetRule::new(host, PortRange::only(request.port()), request.is_private(), speech)

@@ -11,7 +11,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::host::{address, edges, interval, is_below};
 use super::{
     Host, HostPattern, Method, Methods, NetRequest, NetRule, NetSet, PortRange, Scheme, Schemes, Speak,
-    Speech,
+    Speech, UrlPath,
 };
 use crate::lattice::Containment;
 use crate::path::{PathPattern, PathScope};
@@ -108,10 +108,15 @@ impl Question<'_> {
         };
         for scheme in schemes.iter() {
             for method in self.method_atoms(methods) {
-                let at = |path| ask(Speak::Http { scheme, method, path });
+                let at = |path| ask(Speak::Http { scheme, method, path: UrlPath::Clear(path) });
                 let answer = self.paths_within(path, &at(path.base())).map(at);
                 if !answer.holds() {
                     return answer;
+                }
+                let ambiguous = UrlPath::ambiguous("/.", "it has a component of dots");
+                let odd = ask(Speak::Http { scheme, method, path: ambiguous });
+                if path.is_everything() && self.exceeds(&odd) {
+                    return Containment::Exceeds(odd);
                 }
             }
         }

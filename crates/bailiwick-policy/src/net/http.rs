@@ -1,9 +1,8 @@
-//! HTTP as far as a capability speaks of it: schemes, methods and paths.
+//! HTTP as far as a capability speaks of it: schemes and methods. Paths are in `url_path`.
 
 use std::fmt;
 
 use crate::finding::{Code, Finding, Span};
-use crate::path::AbsPath;
 
 /// `http` or `https`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -183,31 +182,6 @@ impl fmt::Display for Methods {
         }
         Ok(())
     }
-}
-
-/// The path of a request target as rules see it: decoded, without query, and free of what servers read in two
-/// ways.
-///
-/// # Errors
-/// A finding if it has dot segments, empty segments, encoded slashes, backslashes, control characters or
-/// malformed escapes.
-pub fn url_path(target: &str) -> Result<AbsPath, Finding> {
-    let bad = |why: &str| {
-        Finding::new(Code::UrlInvalid, format!("`{target}` is not a path that can be judged: {why}"))
-    };
-    let path = target.split(['?', '#']).next().unwrap_or_default();
-    let path = if path.is_empty() { "/" } else { path };
-    for (escape, why) in [("%2f", "slash"), ("%5c", "slash"), ("%25", "percent sign")] {
-        if path.to_ascii_lowercase().contains(escape) {
-            return Err(bad(&format!("it has an encoded {why}")));
-        }
-    }
-    let decoded = percent_decoded(path).ok_or_else(|| bad("it has a malformed escape"))?;
-    if decoded.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\') {
-        return Err(bad("it has a control character or a backslash"));
-    }
-    let text = String::from_utf8(decoded).map_err(|_| bad("it is not UTF-8"))?;
-    AbsPath::new(&text).map_err(|finding| bad(finding.message()))
 }
 
 /// The bytes that a text with percent escapes stands for; `None` if an escape is malformed.

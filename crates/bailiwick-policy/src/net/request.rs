@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{Host, Method, Scheme};
-use crate::path::AbsPath;
+use super::{Host, Method, Scheme, UrlPath};
 
 /// One connection or HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +28,8 @@ pub enum Speak {
         scheme: Scheme,
         /// The method.
         method: Method,
-        /// The path, see [`super::url_path`].
-        path: AbsPath,
+        /// The path.
+        path: UrlPath,
     },
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use super::{HostPattern, Methods, NetRequest, PortRange, Schemes, Speak};
+use super::{HostPattern, Methods, NetRequest, PortRange, Schemes, Speak, UrlPath};
 use crate::path::{PathPattern, PathScope};
 
 /// Hosts × ports × speech, and whether private addresses may be reached.
@@ -93,7 +93,7 @@ impl NetRule {
             Speech::Connect { .. } => Speak::Tls,
             Speech::Http { schemes, methods, path } => {
                 let (scheme, method) = (schemes.iter().next()?, methods.iter().next()?);
-                Speak::Http { scheme, method, path: path.base() }
+                Speak::Http { scheme, method, path: UrlPath::Clear(path.base()) }
             }
         };
         let request = NetRequest::new(host, self.ports.low(), speak);
@@ -152,13 +152,15 @@ impl NetRule {
 }
 
 impl Speech {
-    fn allows(&self, speak: &Speak) -> bool {
+    /// Whether it may be spoken.
+    #[must_use]
+    pub fn allows(&self, speak: &Speak) -> bool {
         match (self, speak) {
             (Self::Connect { .. }, Speak::Tls | Speak::Http { .. }) => true,
             (Self::Connect { raw, ech }, Speak::HiddenTls) => *raw || *ech,
             (Self::Connect { raw, .. }, Speak::Raw) => *raw,
             (Self::Http { schemes, methods, path }, Speak::Http { scheme, method, path: asked }) => {
-                schemes.contains(*scheme) && methods.contains(*method) && path.covers(asked)
+                schemes.contains(*scheme) && methods.contains(*method) && asked.is_covered_by(path)
             }
             (Self::Http { .. }, Speak::Tls | Speak::HiddenTls | Speak::Raw) => false,
         }
@@ -177,6 +179,8 @@ impl Speech {
             ) => {
                 schemes.covers(*other_schemes)
                     && methods.covers(*other_methods)
+                    // A rule for every path allows ambiguous ones too.
+                    && (path.is_everything() || !other_path.is_everything())
                     && (path == other_path
                         || PathScope::union([other_path]).within(&PathScope::union([path])).holds())
             }

@@ -79,10 +79,31 @@ const SPOKEN: &[Row] = &[
         reaches: 1,
     },
     Row {
+        name: "paths that servers normalise in different ways",
+        caps: &["net:http:GET@http://good.test/api/**"],
+        tries: &[
+            ("get good.test 80 /api/..;/admin", "403"),
+            ("get good.test 80 /api/%2e%2e/admin", "403"),
+            ("get good.test 80 /api//admin", "403"),
+            ("get good.test 80 /api/..%5cadmin", "403"),
+            ("get good.test 80 /api/%252e%252e/admin", "403"),
+        ],
+        log: "refused good.test:80 GET /api/..;/admin: servers may read this request in more than one way, and only \
+              some requests are granted",
+        reaches: 0,
+    },
+    Row {
+        name: "(control) a path in its one form, and any path where the rule has none",
+        caps: &["net:http:GET@http://good.test/api/**", "net:http:GET@http://evil.test"],
+        tries: &[("get good.test 80 /api/x", "404"), ("get evil.test 80 /api/..;/admin", "404")],
+        log: "allowed evil.test:80 GET /api/..;/admin",
+        reaches: 2,
+    },
+    Row {
         name: "another protocol",
         caps: &["net:connect:good.test:7000"],
         tries: &[("say good.test 7000 ping", "no: ")],
-        log: "refused good.test:7000: neither TLS nor HTTP is spoken",
+        log: "refused good.test:7000: neither TLS nor HTTP is spoken, which needs `?protocol=raw`",
         reaches: 0,
     },
     Row {
@@ -157,6 +178,21 @@ const ADDRESSES: &[Row] = &[
         caps: WEB,
         tries: &[("http 64:ff9b::5db8:d842 80 good.test", "no: ")],
         log: "refused ",
+        reaches: 0,
+    },
+    Row {
+        name: "IPv6 literals, and addresses of ours that stand for nobody",
+        caps: WEB,
+        tries: &[
+            ("http 2606:2800::1 80 good.test", "no: "),
+            ("http 2002:5db8:d842::1 80 good.test", "no: "),
+            ("http ::ffff:0:5db8:d842 80 good.test", "no: "),
+            ("http fe80::1 80 good.test", "no: "),
+            ("http ff02::1 80 good.test", "no: "),
+            ("http fd62:6169:6c69:7769::99 80 good.test", "no: "),
+            ("http 198.18.9.9 80 good.test", "no: "),
+        ],
+        log: "refused [2606:2800::1]:80: not granted",
         reaches: 0,
     },
     Row {

@@ -54,6 +54,7 @@ fn attempted(words: &[&str]) -> io::Result<String> {
         ["tls", host, port, name] => tls(connect(host, port)?, name),
         ["ech", host, port, name] => ech(connect(host, port)?, name),
         ["http", host, port, ref names @ ..] => http(connect(host, port)?, names),
+        ["get", host, port, path] => get(connect(host, port)?, host, path),
         ["say", host, port, text] => say(connect(host, port)?, text),
         ["address", name] => address(name),
         ["ask", by, server, name, kind] => ask(by, server, name, kind),
@@ -132,6 +133,12 @@ fn http(mut stream: TcpStream, names: &[&str]) -> io::Result<String> {
         }
     }
     Ok(statuses.join(" "))
+}
+
+/// The status of a request for this path.
+fn get(mut stream: TcpStream, host: &str, path: &str) -> io::Result<String> {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    status(&mut stream)
 }
 
 /// Reads one reply to its end; its body is `hello` or as long as it says.

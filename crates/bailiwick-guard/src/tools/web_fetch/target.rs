@@ -3,7 +3,7 @@
 //! Every spelling of an address (`0x7f.1`, `2130706433`, `127.1`) is that address before anything is judged, and dots
 //! in paths are gone. What is judged is what is sent.
 
-use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, url_path};
+use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, UrlPath};
 use url::Url;
 
 /// A URL that can be requested.
@@ -64,11 +64,8 @@ impl Target {
     /// The request as policy sees it. A path that servers may read in two ways can be asked for only where every path
     /// of the host is granted.
     pub(super) fn request(&self, method: Method) -> NetRequest {
-        let speak = match url_path(self.url.path()) {
-            Ok(path) => Speak::Http { scheme: self.scheme, method, path },
-            Err(_) => Speak::Tls,
-        };
-        NetRequest::new(self.host.clone(), self.port, speak)
+        let path = UrlPath::of_target(self.url.path());
+        NetRequest::new(self.host.clone(), self.port, Speak::Http { scheme: self.scheme, method, path })
     }
 
     /// The URL, without its fragment.
@@ -125,7 +122,12 @@ mod tests {
     fn what_is_judged_is_what_is_sent() {
         assert_eq!(asked("https://A.Example./a/../b/%2e%2E/c?q#f"), "GET https://a.example:443/c");
         assert_eq!(asked("http:\\\\a.example\\x"), "GET http://a.example:80/x");
-        assert_eq!(asked("https://a.example/a%2fb"), "a.example:443", "only under a grant for every path");
+        assert_eq!(
+            asked("https://a.example/a%2fb"),
+            "GET https://a.example:443/a%2fb (a rule for some paths cannot judge it: it has an escaped slash or a \
+             backslash)",
+            "only under a grant for every path"
+        );
         let target = Target::read("https://a.example:8443/x?y=1#z").unwrap();
         assert_eq!((&*target.path_and_query(), &*target.authority()), ("/x?y=1", "a.example:8443"));
     }

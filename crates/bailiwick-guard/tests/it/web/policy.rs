@@ -184,11 +184,28 @@ fn methods_and_paths_of_a_grant_hold() {
         ("/docs/a%2f..%2f..%2fx", "GET"),
         ("/docs//x", "GET"),
         ("/docs/%5c..%5cx", "GET"),
+        ("/docs/..;/x", "GET"),
+        ("/docs/a;x=y", "GET"),
+        ("/docs/%3b/x", "GET"),
+        ("/docs/%252e%252e/x", "GET"),
+        ("/docs/a.", "GET"),
+        ("/docs/a%20", "GET"),
+        ("/docs/%EF%BC%8E%EF%BC%8E/x", "GET"),
+        ("/%64ocs/x", "GET"),
     ] {
         assert_eq!(asked(path, method).unwrap_err(), "net-not-granted", "{method} {path}");
     }
     assert_eq!(server.heads().len(), 1);
     assert!(from_loopback(&server, "/a%2fb", json!({})).is_ok(), "any path, where the host is granted");
+    let every = format!("net:http:GET@http://127.0.0.1:{}", server.port);
+    let url = format!("http://127.0.0.1:{}/docs/..;/x", server.port);
+    assert!(
+        fetch(WebFetch::new(), &[&every], json!({ "url": url })).is_ok(),
+        "any path, where the rule has none"
+    );
+    let told = fetch(WebFetch::new(), &[&line], json!({ "url": url })).unwrap_err().to_string();
+    assert!(told.contains("a rule for some paths cannot judge it: it has a component of dots"), "{told}");
+    assert!(told.contains(&format!("granting `{every}`")), "{told}");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use super::refine::{Refinement, Refinements};
 use super::{Capability, locate, read_actions, require_scope, span_in, split_actions};
 use crate::finding::{Code, Finding};
 use crate::net::{
-    HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, parse_host_pattern,
-    parse_ports,
+    HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, judge_name,
+    parse_host_pattern, parse_ports,
 };
-use crate::path::{PathPattern, parse_pattern};
+use crate::path::{Part, PathPattern, parse_pattern};
 
 const ACTIONS: [(&str, Option<Scheme>); 3] =
     [("connect", None), ("http", Some(Scheme::Http)), ("https", Some(Scheme::Https))];
@@ -95,10 +95,29 @@ fn parse_http(text: &str, scope: &str, schemes: &[Scheme]) -> Result<Capability,
     let (host, ports) = parse_host_and_ports(text, authority, default)?;
     let path = match path {
         "" | "/" => PathPattern::everything(),
-        _ => locate(text, path, parse_pattern(path, false))?,
+        _ => {
+            let pattern = locate(text, path, parse_pattern(path, false))?;
+            check_names(text, path, &pattern)?;
+            pattern
+        }
     };
     let speech = Speech::Http { schemes: Schemes::of(&[scheme]), methods, path };
     Ok(Capability::Net(NetRule::new(host, ports, private, speech)))
+}
+
+/// Whether requests for the literal components can be judged: a rule that never allows anything is a mistake.
+fn check_names(text: &str, path: &str, pattern: &PathPattern) -> Result<(), Finding> {
+    for part in pattern.parts() {
+        if let Part::Literal(name) = part
+            && let Err(why) = judge_name(name)
+        {
+            let message = format!("`{path}` is a path that no rule for some paths can judge: {why}");
+            return Err(Finding::new(Code::UrlInvalid, message)
+                .at(span_in(text, path))
+                .help("grant the directory above it, or the host without a path"));
+        }
+    }
+    Ok(())
 }
 
 /// `GET,POST`, `*`, `URL` or `METHODS@URL`.
