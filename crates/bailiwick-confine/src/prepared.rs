@@ -128,6 +128,11 @@ impl Prepared {
         &self.status.coverage
     }
 
+    /// The same with its details.
+    pub(crate) const fn status(&self) -> &Status {
+        &self.status
+    }
+
     /// Starts the program, held to the plan.
     ///
     /// # Errors

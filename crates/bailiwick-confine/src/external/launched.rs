@@ -45,14 +45,24 @@ pub struct Launched {
     _folder: Option<Folder>,
 }
 
-/// Starts a backend within limits, with these descriptors and no others.
-pub(crate) fn launch(
-    invocation: Invocation,
-    stdio: Stdio,
-    limits: Applied,
-    status: Status,
-    steps: Steps,
-) -> Result<Launched, Fault> {
+/// A backend that is ready to start within limits, with these descriptors and no others.
+pub(crate) struct Launch {
+    pub(crate) invocation: Invocation,
+    pub(crate) stdio: Stdio,
+    pub(crate) limits: Applied,
+    pub(crate) status: Status,
+    pub(crate) steps: Steps,
+}
+
+impl Launch {
+    /// Starts the backend.
+    pub(crate) fn launch(self) -> Result<Launched, Fault> {
+        launch(self)
+    }
+}
+
+fn launch(ready: Launch) -> Result<Launched, Fault> {
+    let Launch { invocation, stdio, limits, status, steps } = ready;
     let Invocation { mut command, inherited, folder, teardown } = invocation;
     let limits = Arc::new(limits);
     let terminal = connect(&mut command, stdio)?;

@@ -54,6 +54,12 @@ pub(crate) fn put(layout: &mut Layout, plan: &Plan, opened: &[PathBuf]) -> Resul
             }
         }
     }
+    for locked in plan.locked().iter().map(to_path).filter(|_| !weakened::OWN_STATE) {
+        for (path, host) in trees.iter().filter(|(_, host)| host.writable) {
+            let Ok(rest) = locked.strip_prefix(&host.source) else { continue };
+            protection.close(layout, &Tree { path, host }, rest, Closing::ReadOnly)?;
+        }
+    }
     for own in plan.protected().iter().map(to_path).filter(|_| !weakened::OWN_STATE) {
         for (path, host) in &trees {
             let Ok(rest) = own.strip_prefix(&host.source) else { continue };
@@ -123,7 +129,11 @@ impl Protection {
                 }
             }
         }
-        // The tree itself is what must not be seen.
+        // The tree itself is what must not be seen, or not be changed.
+        if closing == Closing::ReadOnly {
+            layout.replace(tree.path, Node::Host(Host { writable: false, ..tree.host.clone() }));
+            return Ok(());
+        }
         layout.put_over(tree.path, Node::Hidden { folder: tree.host.kind == Kind::Folder });
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! What stays closed to every tool whatever is granted, as it does inside the sandbox: the host's own trees, the
-//! folders of Bailiwick itself, and, for changes, files that run code later unless they are granted by name.
+//! folders of Bailiwick itself, and, for changes, the files that govern the session, and files that run code later unless
+//! they are granted by name.
 //!
 //! Residual: names that the sandbox only protects at the top of a writable folder are protected at any depth here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -37,6 +38,14 @@ impl ToolContext {
         };
         if self.is_never_granted(path) {
             let message = format!("{verb} of \"{}\" is never within a grant", text.escape_debug());
+            return Some(Denial::new(code, message));
+        }
+        let governs = |locked: &PathBuf| path.starts_with(locked) || locked.starts_with(path);
+        if usage == Use::Change && self.session().locked().iter().any(governs) {
+            let message = format!(
+                "write of \"{}\", which governs this session, is never within a grant",
+                text.escape_debug()
+            );
             return Some(Denial::new(code, message));
         }
         let late = PROTECTED.iter().filter(|_| usage == Use::Change);
