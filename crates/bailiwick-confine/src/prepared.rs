@@ -185,6 +185,7 @@ impl Built {
             }
         }
         put_programs(&mut layout, &programs);
+        layout.move_apart(&private);
         let protection = protected::put(&mut layout, plan, named)?;
         let uncovered =
             |path: &PathBuf| format!("`{}` is a link and cannot be kept from being replaced", path.display());

@@ -115,6 +115,17 @@ fn upwards(key: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The source of covers over folders and files that must not be seen.
 const NOTHING: (&str, &str) = ("/run/.nothing", "/dev/null");
 
+/// Where trees are that allow less than the private folder around their own path.
+const APART: &str = "/run/granted";
+
+/// Whether something of the host is held by rules, not by its mount alone: a tree that can hold a FIFO, and a FIFO.
+fn needs_rules(node: &Node) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let Node::Host(host) = node else { return false };
+    let is_fifo = || std::fs::symlink_metadata(&host.source).is_ok_and(|about| about.file_type().is_fifo());
+    !host.writable && (host.kind == Kind::Folder || (host.kind == Kind::File && is_fifo()))
+}
+
 impl Layout {
     /// Puts something at a path; links of this root on the way are followed. What is there or below already stays.
     pub(crate) fn put(&mut self, path: &Path, node: Node) {
@@ -216,6 +227,33 @@ impl Layout {
     pub(crate) fn put_over(&mut self, path: &Path, node: Node) {
         let path = self.resolve(path);
         self.over.insert(key(&path), Placed { path, node });
+    }
+
+    /// Moves what allows less than a private folder out of it, and leaves links in its place. Landlock adds up the rights
+    /// of every folder above a file, mounts included, and a read-only mount does not stop a FIFO from being written.
+    pub(crate) fn move_apart(&mut self, private: &Path) {
+        let narrower = |placed: &&Placed| lies_in(&placed.path, private) && needs_rules(&placed.node);
+        let paths: Vec<PathBuf> =
+            self.nodes.values().filter(narrower).map(|placed| placed.path.clone()).collect();
+        for path in paths.iter().filter(|path| path.as_path() != private) {
+            // One that lies in another was moved with it.
+            if !self.nodes.contains_key(&key(path)) {
+                continue;
+            }
+            let apart = Path::new(APART).join(path.strip_prefix("/").unwrap_or(path));
+            let inside = |placed: &&Placed| lies_in(&placed.path, path);
+            let moved: Vec<Key> =
+                self.nodes.values().filter(inside).map(|placed| key(&placed.path)).collect();
+            for Placed { path: old, node } in
+                moved.iter().filter_map(|key| self.nodes.remove(key)).collect::<Vec<_>>()
+            {
+                let new = old.strip_prefix(path).map_or(apart.clone(), |rest| apart.join(rest));
+                let new = if old == *path { apart.clone() } else { new };
+                self.nodes.insert(key(&new), Placed { path: new, node });
+            }
+            self.links.push(path.clone());
+            self.nodes.insert(key(path), Placed { path: path.clone(), node: Node::Link(apart) });
+        }
     }
 
     /// The trees and files of the host that are the caller's, not the system's.

@@ -5,6 +5,7 @@
 
 mod backends;
 mod degraded;
+mod fifo;
 mod page;
 mod rows;
 mod world;
