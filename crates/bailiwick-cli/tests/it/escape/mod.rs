@@ -6,6 +6,8 @@
 mod backends;
 mod degraded;
 mod fifo;
+mod mediator;
+mod nested;
 mod page;
 mod rows;
 mod world;
