@@ -84,7 +84,7 @@ fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
         Aspect::Network => Held::unsupported("without a network namespace no host can be let through"),
         Aspect::Exec if plan.exec().any.is_some() => Held::kernel("every program of the system is granted"),
         Aspect::Exec => Held::kernel("Landlock lets nothing else be started")
-            .superset("helper programs in library folders can be"),
+            .superset("helper programs in library folders can be, and every readable file can be mapped as code"),
         Aspect::Environment => Held::kernel("a new process with only these variables"),
         Aspect::Ipc if plan.ipc().any || !plan.ipc().endpoints.is_empty() => {
             Held::unsupported("no local service can be let through")
@@ -102,7 +102,8 @@ fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
 
 fn files(level: Level) -> Held {
     let held = Held::kernel(level.to_string()).superset(
-        "names, sizes, modes and times are not held, nor files that run code later in writable folders",
+        "names, sizes, owners, attributes, modes and times are not held, nor files that run code later in writable \
+         folders",
     );
     level.missing().fold(held, Held::superset)
 }

@@ -23,7 +23,7 @@ use crate::landlock::Ruleset;
 use crate::limits::Applied;
 use crate::status::Status;
 use crate::sys::before_exec::{before_exec, hide_descriptors};
-use crate::sys::seccomp;
+use crate::sys::{privileges, seccomp};
 
 /// What a child holds itself to, besides its limits.
 #[derive(Debug, Default)]
@@ -89,10 +89,10 @@ fn launch(ready: Launch) -> Result<Launched, Fault> {
     Ok(Launched { child, pidfd, teardown, status, terminal, ended: None, limits, _folder: folder })
 }
 
-/// The child's own last steps: rules, then the filter.
+/// The child's own last steps: no capability is kept, then rules, then the filter.
 fn take_on(steps: &Steps) -> Result<(), Errno> {
     if steps.rules.is_some() || steps.filter.is_some() {
-        rustix::thread::set_no_new_privs(true)?;
+        privileges::drop_held()?;
     }
     steps.rules.as_ref().map_or(Ok(()), Ruleset::restrict_self)?;
     steps.filter.map_or(Ok(()), |filter| seccomp::install(filter, false).map(|_| ()))

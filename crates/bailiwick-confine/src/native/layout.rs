@@ -247,8 +247,8 @@ impl Layout {
             for Placed { path: old, node } in
                 moved.iter().filter_map(|key| self.nodes.remove(key)).collect::<Vec<_>>()
             {
-                let new = old.strip_prefix(path).map_or(apart.clone(), |rest| apart.join(rest));
-                let new = if old == *path { apart.clone() } else { new };
+                let rest = old.strip_prefix(path).ok().filter(|rest| !rest.as_os_str().is_empty());
+                let new = rest.map_or_else(|| apart.clone(), |rest| apart.join(rest));
                 self.nodes.insert(key(&new), Placed { path: new, node });
             }
             self.links.push(path.clone());

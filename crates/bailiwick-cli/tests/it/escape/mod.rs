@@ -6,6 +6,7 @@
 mod backends;
 mod degraded;
 mod fifo;
+mod landlock;
 mod mediator;
 mod nested;
 mod page;
