@@ -1,7 +1,7 @@
 //! The `bailiwick` command: reads its arguments, runs one command and shows the answer.
 //!
 //! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
-//! the environment, only `input` reads files, and only the guard's library the journal.
+//! the environment, only `input` reads files, only `output` writes those that a user names, and only the guard's library the journal.
 
 mod additions;
 mod answer;
@@ -10,6 +10,7 @@ mod commands;
 mod facts;
 mod input;
 mod moment;
+mod output;
 mod planned;
 mod render;
 mod terminal;

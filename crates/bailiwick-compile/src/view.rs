@@ -210,6 +210,37 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
             }
         }
     }
+    let locked: Vec<RunLater> = view.writable().flat_map(|tree| locked(plan, tree)).collect();
+    if locked.is_empty() { found } else { outer_first(found.into_iter().chain(locked)) }
+}
+
+/// Each path once, read-only if anything says so: a folder that is mounted again after what it holds would show it anew.
+fn outer_first(all: impl Iterator<Item = RunLater>) -> Vec<RunLater> {
+    let mut by_path: BTreeMap<String, RunLater> = BTreeMap::new();
+    for one in all {
+        let writable = one.writable;
+        by_path.entry(one.path.clone()).or_insert(one).writable &= writable;
+    }
+    by_path.into_values().collect()
+}
+
+/// What governs the sandbox and lies in a writable tree, behind the folders on the way to it.
+fn locked(plan: &Plan, tree: &Tree) -> Vec<RunLater> {
+    let mut found = Vec::new();
+    for file in plan.locked().iter().map(ToString::to_string) {
+        if tree.shown(&file).is_none() {
+            continue;
+        }
+        let rest = file.strip_prefix(&*tree.source).unwrap_or_default().trim_start_matches('/');
+        let folders = rest.match_indices('/').filter_map(|(at, _)| rest.get(..at));
+        let each = folders.map(|folder| (folder, true)).chain([(rest, false)]);
+        found.extend(each.map(|(name, writable)| RunLater {
+            path: join(&tree.path, name),
+            source: join(&tree.source, name),
+            writable,
+            exists: true,
+        }));
+    }
     found
 }
 

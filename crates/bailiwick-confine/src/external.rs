@@ -35,7 +35,7 @@ use crate::status::Status;
 
 use folder::Folder;
 pub use launched::Launched;
-pub(crate) use launched::{Steps, launch};
+pub(crate) use launched::{Launch, Steps};
 
 /// A backend's command line, ready to run.
 pub(crate) struct Invocation {
@@ -66,6 +66,17 @@ pub fn start(
     options: &Options,
     scratch: &Path,
 ) -> Result<Launched, Refusal> {
+    Ok(prepare(plan, artifact, command, options, scratch)?.launch()?)
+}
+
+/// Makes everything ready that [`start`] needs, and starts nothing.
+pub(crate) fn prepare(
+    plan: &Plan,
+    artifact: &Artifact,
+    command: Command,
+    options: &Options,
+    scratch: &Path,
+) -> Result<Launch, Refusal> {
     let backend = backend(artifact)?;
     backend.probe().map_err(|lack| unusable(backend.as_str(), &lack.why, &lack.fix))?;
     let limits = Applied::prepare(plan.limits(), &Places::find(), SITUATION);
@@ -90,7 +101,7 @@ pub fn start(
         Backend::Firejail => firejail::invocation(plan, artifact, &command, folder)?,
     };
     let status = Status { coverage, backend: backend.as_str(), details: artifact.notes().to_vec() };
-    Ok(launch(invocation, command.stdio, limits, status, Steps::default())?)
+    Ok(Launch { invocation, stdio: command.stdio, limits, status, steps: Steps::default() })
 }
 
 /// Resource limits are set before the backend makes its user namespace, so they count for the whole user.

@@ -6,7 +6,7 @@
 //! there is no socket of any kind.
 //!
 //! Fails closed when: there is no Landlock, the plan names hosts or local services (nothing here could hold them), or
-//! a path that must never be visible lies in a granted tree, from which Landlock cannot take it out.
+//! a path that must never be visible or writable lies in a granted tree, from which Landlock cannot take it out.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
-use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan};
+use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Network, Plan};
 use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio};
-use crate::external::{Invocation, Launched, Steps, launch};
+use crate::external::{Invocation, Launch, Launched, Steps};
 use crate::fault::{Fault, Step};
 use crate::landlock::{self, Level, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
@@ -38,6 +38,11 @@ mod tests;
 /// # Errors
 /// What is missing, or cannot be held so. Nothing was started.
 pub fn start(plan: &Plan, command: Command, options: &Options) -> Result<Launched, Refusal> {
+    Ok(prepare(plan, command, options)?.launch()?)
+}
+
+/// Makes everything ready that [`start`] needs, and starts nothing.
+pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<Launch, Refusal> {
     let level = Level::of_kernel().map_err(|fault| unusable(&fault.to_string()))?;
     refuse_hidden(plan)?;
     let situation = Situation { own_user_namespace: false, ..Situation::of_sandbox() };
@@ -58,7 +63,7 @@ pub fn start(plan: &Plan, command: Command, options: &Options) -> Result<Launche
     let steps = Steps { rules: Some(ruleset), filter: Some(program_offline(needs)) };
     let status = Status { coverage, backend: "landlock", details: found.notes };
     let invocation = Invocation::plain(run(plan, &command, &found.program)?);
-    Ok(launch(invocation, command.stdio, limits, status, steps)?)
+    Ok(Launch { invocation, stdio: command.stdio, limits, status, steps })
 }
 
 /// What is held without namespaces.
@@ -79,7 +84,7 @@ fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
         Aspect::Network => Held::unsupported("without a network namespace no host can be let through"),
         Aspect::Exec if plan.exec().any.is_some() => Held::kernel("every program of the system is granted"),
         Aspect::Exec => Held::kernel("Landlock lets nothing else be started")
-            .superset("helper programs in library folders can be"),
+            .superset("helper programs in library folders can be, and every readable file can be mapped as code"),
         Aspect::Environment => Held::kernel("a new process with only these variables"),
         Aspect::Ipc if plan.ipc().any || !plan.ipc().endpoints.is_empty() => {
             Held::unsupported("no local service can be let through")
@@ -97,21 +102,26 @@ fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
 
 fn files(level: Level) -> Held {
     let held = Held::kernel(level.to_string()).superset(
-        "names, sizes, modes and times are not held, nor files that run code later in writable folders",
+        "names, sizes, owners, attributes, modes and times are not held, nor files that run code later in writable \
+         folders",
     );
     level.missing().fold(held, Held::superset)
 }
 
-/// Landlock only adds: what lies in a granted tree cannot be hidden.
+/// Landlock only adds: what lies in a granted tree can be neither hidden nor kept from being changed.
 fn refuse_hidden(plan: &Plan) -> Result<(), Refusal> {
-    for hidden in plan.protected().iter().map(grants::to_path) {
-        let tree = |grant: &&bailiwick_policy::plan::FileGrant| {
+    let hidden = plan.protected().iter().map(|path| (path, "visible"));
+    let locked = plan.locked().iter().map(|path| (path, "writable"));
+    for (own, what) in hidden.chain(locked) {
+        let own = grants::to_path(own);
+        let tree = |grant: &&FileGrant| {
             let source = grants::to_path(&grant.source);
-            hidden.starts_with(&source) || hidden.starts_with(grants::to_path(&grant.path()))
+            let around = own.starts_with(&source) || own.starts_with(grants::to_path(&grant.path()));
+            around && (what == "visible" || grant.writable())
         };
         if let Some(grant) = plan.files().iter().find(tree) {
-            let (inner, outer) = (hidden.display(), grant.path());
-            return Err(unusable(&format!("`{inner}` must not be visible and lies in `{outer}`")));
+            let (inner, outer) = (own.display(), grant.path());
+            return Err(unusable(&format!("`{inner}` must not be {what} and lies in `{outer}`")));
         }
     }
     Ok(())

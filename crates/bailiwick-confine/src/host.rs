@@ -29,7 +29,7 @@ use crate::sys::{notify, seccomp};
 
 pub use backends::Backend;
 pub(crate) use backends::{find, private_folder};
-pub use places::{Unseen, located, located_to_mount, with_own};
+pub use places::{Unseen, located, located_to_mount, with_locked, with_own};
 
 /// What was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::command::{Command, Options};
 use crate::confined::{Confined, Exit};
-use crate::external::{self, Launched};
+use crate::external::{self, Launch, Launched};
 use crate::fallback;
 use crate::fault::{Fault, Step};
 use crate::host;
@@ -42,17 +42,57 @@ impl Launcher {
         options: Options,
         scratch: &Path,
     ) -> Result<Running, Refusal> {
-        match self {
-            Self::Native => {
-                let confined = Prepared::new(plan, command, options)?.spawn().map_err(unstarted)?;
-                Ok(Running(Kind::Native(Box::new(confined))))
-            }
+        self.prepare(plan, command, options, scratch)?.start()
+    }
+
+    /// Makes everything ready and starts nothing, for callers that must record what will be held before it runs.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn prepare(
+        &self,
+        plan: &Plan,
+        command: Command,
+        options: Options,
+        scratch: &Path,
+    ) -> Result<Ready, Refusal> {
+        Ok(Ready(match self {
+            Self::Native => Waiting::Native(Box::new(Prepared::new(plan, command, options)?)),
             Self::External(artifact) => {
-                let launched = external::start(plan, artifact, command, &options, scratch)?;
-                Ok(Running(Kind::Other(Box::new(launched))))
+                Waiting::Other(Box::new(external::prepare(plan, artifact, command, &options, scratch)?))
             }
-            Self::Landlock => Ok(Running(Kind::Other(Box::new(fallback::start(plan, command, &options)?)))),
+            Self::Landlock => Waiting::Other(Box::new(fallback::prepare(plan, command, &options)?)),
+        }))
+    }
+}
+
+/// A command that is ready to start under some backend.
+pub struct Ready(Waiting);
+
+enum Waiting {
+    Native(Box<Prepared>),
+    Other(Box<Launch>),
+}
+
+impl Ready {
+    /// What will be held.
+    #[must_use]
+    pub fn status(&self) -> &Status {
+        match &self.0 {
+            Waiting::Native(prepared) => prepared.status(),
+            Waiting::Other(launch) => &launch.status,
         }
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The step that failed. Nothing runs then.
+    pub fn start(self) -> Result<Running, Refusal> {
+        Ok(Running(match self.0 {
+            Waiting::Native(prepared) => Kind::Native(Box::new(prepared.spawn().map_err(unstarted)?)),
+            Waiting::Other(launch) => Kind::Other(Box::new(launch.launch()?)),
+        }))
     }
 }
 

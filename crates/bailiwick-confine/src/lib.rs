@@ -32,7 +32,7 @@ mod weakened;
 pub use command::{Command, Options, Stdio};
 pub use confined::{Confined, EgressSockets, Exit};
 pub use fault::{Fault, Step};
-pub use launcher::{Launcher, Running};
+pub use launcher::{Launcher, Ready, Running};
 pub use native::base::System;
 pub use prepared::Prepared;
 pub use refusal::Refusal;

@@ -143,6 +143,11 @@ impl Prepared {
         &self.status.coverage
     }
 
+    /// The same with its details.
+    pub(crate) const fn status(&self) -> &Status {
+        &self.status
+    }
+
     /// Starts the program, held to the plan.
     ///
     /// # Errors
@@ -196,6 +201,7 @@ impl Built {
         }
         put_programs(&mut layout, &programs);
         protected::hide_own(&mut layout, plan)?;
+        protected::lock_governing(&mut layout, plan)?;
         let unasked = Unasked { private: &private, devices: DEVICES };
         let guarded = Guarded::of(&layout, plan, &Named { paths: named, home }, &unasked)?;
         if !guarded.is_complete() {

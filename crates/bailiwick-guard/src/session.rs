@@ -11,6 +11,7 @@ pub struct Session {
     env: BTreeMap<String, String>,
     top_level: BTreeSet<String>,
     own: Vec<PathBuf>,
+    locked: Vec<PathBuf>,
 }
 
 impl Session {
@@ -19,7 +20,14 @@ impl Session {
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         let top_level = std::fs::read_dir("/").into_iter().flatten().filter_map(Result::ok);
         let top_level = top_level.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        Self { cwd: cwd.into(), home: None, env: BTreeMap::new(), top_level, own: Vec::new() }
+        Self {
+            cwd: cwd.into(),
+            home: None,
+            env: BTreeMap::new(),
+            top_level,
+            own: Vec::new(),
+            locked: Vec::new(),
+        }
     }
 
     /// The same session, where `~` is `home`.
@@ -51,6 +59,14 @@ impl Session {
         self
     }
 
+    /// The same session, where these files say what it may do: tools may read them where that is granted, and never
+    /// change them. Absolute paths, links followed.
+    #[must_use]
+    pub fn with_locked(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.locked.extend(files);
+        self
+    }
+
     /// Where relative paths start.
     #[must_use]
     pub fn cwd(&self) -> &Path {
@@ -73,6 +89,10 @@ impl Session {
 
     pub(crate) fn own(&self) -> &[PathBuf] {
         &self.own
+    }
+
+    pub(crate) fn locked(&self) -> &[PathBuf] {
+        &self.locked
     }
 
     /// Whether the host had a top-level directory of this name when the session started.

@@ -11,6 +11,7 @@ pub struct HostFacts {
     variables: BTreeMap<String, AbsPath>,
     places: BTreeMap<AbsPath, (AbsPath, Place)>,
     protected: Vec<AbsPath>,
+    locked: Vec<AbsPath>,
 }
 
 /// What the host has at a path, links followed.
@@ -84,5 +85,18 @@ impl HostFacts {
     #[must_use]
     pub fn protected(&self) -> &[AbsPath] {
         &self.protected
+    }
+
+    /// The same host, where `path` governs this very sandbox: readable where it is granted, never writable.
+    #[must_use]
+    pub fn with_locked(mut self, path: AbsPath) -> Self {
+        self.locked.push(path);
+        self
+    }
+
+    /// Paths that govern the sandbox.
+    #[must_use]
+    pub fn locked(&self) -> &[AbsPath] {
+        &self.locked
     }
 }

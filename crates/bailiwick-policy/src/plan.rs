@@ -41,6 +41,7 @@ pub struct Plan {
     limits: Limits,
     assertions: Vec<Sourced<Assertion>>,
     protected: Vec<AbsPath>,
+    locked: Vec<AbsPath>,
     /// What the host has, where it was asked.
     places: BTreeMap<AbsPath, Place>,
     lines: Vec<Line>,
@@ -272,6 +273,13 @@ impl Plan {
     #[must_use]
     pub fn protected(&self) -> &[AbsPath] {
         &self.protected
+    }
+
+    /// Paths that can be read where they are granted and never changed: the manifest or grant that this plan comes
+    /// from, the report of the run.
+    #[must_use]
+    pub fn locked(&self) -> &[AbsPath] {
+        &self.locked
     }
 
     /// Whether a program that may be started brings a sandbox of its own.

@@ -1,7 +1,5 @@
 //! `bailiwick compile`: a manifest as a sandbox understands it. Runs nothing, resolves nothing, contacts nobody.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -13,6 +11,7 @@ use bailiwick_policy::plan::Plan;
 
 use crate::answer::{Answer, Exit};
 use crate::args::compile::{ArtifactFormat, Compile};
+use crate::output::{self, Existing};
 use crate::planned::{self, Planned};
 use crate::render::{escape, style};
 
@@ -109,39 +108,30 @@ fn joined(files: &[ArtifactFile]) -> String {
 
 /// Writes all files or none: what exists stays, unless `force`.
 fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<Answer> {
-    let existing: Vec<&str> = files
+    let taken: Vec<&str> = files
         .iter()
         .map(|file| &*file.name)
         .filter(|name| !force && folder.join(name).symlink_metadata().is_ok())
         .collect();
     let shown = escape::line(&folder.to_string_lossy());
-    if !existing.is_empty() {
+    if !taken.is_empty() {
         let text = format!(
             "{}: {shown} has {} already\n  name another folder, or overwrite with --force\n",
             style::error("error"),
-            existing.join(", ")
+            taken.join(", ")
         );
         return Ok(Answer::refusal(Exit::Invalid, text));
     }
+    let existing = if force { Existing::ReplaceLink } else { Existing::Keep };
     for file in files {
         let path = folder.join(&file.name);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot make `{}`", parent.display()))?;
-        put(&path, &file.text, force).with_context(|| format!("cannot write `{}`", path.display()))?;
+        output::write(&path, &file.text, existing)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
     Ok(Answer::result(Exit::Fine, format!("{}: wrote {} to {shown}\n", style::good("ok"), names.join(", "))))
-}
-
-fn put(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
-    if force {
-        // a link that lies there is replaced, not followed
-        match std::fs::remove_file(path) {
-            Err(fault) if fault.kind() != ErrorKind::NotFound => return Err(fault),
-            _ => {}
-        }
-    }
-    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 fn refused(refusal: &Refusal) -> Answer {

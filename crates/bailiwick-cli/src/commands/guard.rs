@@ -2,9 +2,7 @@
 
 mod explain;
 
-use std::fs::{OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -19,6 +17,7 @@ use crate::answer::{Answer, Exit};
 use crate::args::guard::{Guard, GuardCommand, GuardInit, Lint, Tested};
 use crate::args::{AnswerFormat, Format};
 use crate::input::Useless;
+use crate::output::{Draft, Existing};
 use crate::render::{escape, json, sarif, snippet, style};
 
 pub(super) fn run(args: Guard) -> anyhow::Result<Answer> {
@@ -131,19 +130,15 @@ fn init(args: &GuardInit) -> anyhow::Result<Answer> {
 fn write(path: &Path, text: &str, mode: u32, force: bool) -> anyhow::Result<bool> {
     let shown = || format!("cannot write `{}`", path.display());
     std::fs::create_dir_all(path.parent().unwrap_or(path)).with_context(shown)?;
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    let mut file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
-        Err(error) => return Err(error).with_context(shown),
-    };
-    file.write_all(text.as_bytes()).with_context(shown)?;
-    file.set_permissions(Permissions::from_mode(mode)).with_context(shown)?;
-    Ok(true)
+    let existing = if force { Existing::ReplaceLink } else { Existing::Keep };
+    let written = Draft::begin(path, existing, &[]).and_then(|mut draft| {
+        draft.write_all(text.as_bytes())?;
+        draft.set_mode(mode)?;
+        draft.finish().map(drop)
+    });
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).with_context(shown),
+    }
 }

@@ -1,7 +1,6 @@
 //! `bailiwick init`: a commented manifest to start from. Never overwrites unless told to.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -11,6 +10,7 @@ use bailiwick_policy::manifest::Manifest;
 use crate::answer::{Answer, Exit};
 use crate::args::Init;
 use crate::input::Useless;
+use crate::output::{self, Existing};
 use crate::render::{escape, style};
 
 macro_rules! templates {
@@ -70,16 +70,10 @@ fn named(template: &str, name: Option<&str>) -> String {
 }
 
 fn write(path: &Path, text: &str, force: bool) -> anyhow::Result<Answer> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
+    let existing = if force { Existing::ReplaceLink } else { Existing::Keep };
     let shown = escape::line(&path.to_string_lossy());
-    match options.open(path) {
-        Ok(mut file) => file.write_all(text.as_bytes()).with_context(|| format!("cannot write `{shown}`"))?,
+    match output::write(path, text, existing) {
+        Ok(()) => {}
         Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
             let text = format!(
                 "{}: {shown} exists\n  name another file, or overwrite it with --force\n",

@@ -17,6 +17,7 @@ use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::guard::{Agent, Install};
 use crate::facts;
+use crate::output::{self, Existing};
 use crate::render::{escape, style};
 
 const AGENTS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Cursor, Agent::Gemini];
@@ -136,12 +137,7 @@ fn kept_path(path: &Path) -> anyhow::Result<PathBuf> {
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let shown = || format!("cannot write `{}`", path.display());
     fs::create_dir_all(path.parent().unwrap_or(path)).with_context(shown)?;
-    let next = path.with_extension("bailiwick-next");
-    fs::write(&next, text).with_context(shown)?;
-    if let Ok(found) = fs::metadata(path) {
-        fs::set_permissions(&next, found.permissions()).with_context(shown)?;
-    }
-    fs::rename(&next, path).with_context(shown)
+    output::write(path, text, Existing::Replace).with_context(shown)
 }
 
 const fn folder(agent: Agent) -> &'static str {

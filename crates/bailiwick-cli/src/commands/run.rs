@@ -1,6 +1,7 @@
 //! `bailiwick run`: one command, held to a plan.
 
 mod hint;
+mod leash;
 mod network;
 mod plan;
 mod record;
@@ -9,7 +10,7 @@ mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
@@ -18,17 +19,22 @@ use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
 
+use self::leash::{Governing, Leash};
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
 use crate::render::{escape, style};
 
 pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
-    let Some((program, arguments)) = args.command.split_first() else {
+    let Some(program) = args.command.first() else {
         return Ok(refused("no command was given"));
     };
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let plan::Asked { plan, named } = match plan::asked(args, &name) {
+    let governing = match Governing::of(args) {
+        Ok(governing) => governing,
+        Err(why) => return Ok(refused(&why)),
+    };
+    let plan::Asked { plan, named } = match plan::asked(args, &name, &governing) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(refusal),
     };
@@ -38,6 +44,28 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     if args.die_with_parent {
         supervise::die_with_parent().context("cannot watch the process that started this one")?;
     }
+    let leash = match Leash::open(args, &governing, &plan) {
+        Ok(leash) => leash,
+        Err(fault) => return Ok(refused(&format!("{fault:#}; nothing was started"))),
+    };
+    // Other sandboxes mount by what the host was seen to have, and the journal and the report were made since.
+    let by_name = matches!(args.backend, Backend::Bwrap | Backend::Oci | Backend::Firejail);
+    let plan = if by_name && Governing::is_made(args) {
+        match plan::asked(args, &name, &governing) {
+            Ok(asked) => asked.plan,
+            Err(refusal) => return Ok(refusal),
+        }
+    } else {
+        plan
+    };
+    confined(args, &plan, named, leash)
+}
+
+/// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
+fn confined(args: &Run, plan: &Plan, named: Vec<PathBuf>, mut leash: Leash) -> anyhow::Result<Answer> {
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Ok(refused("no command was given"));
+    };
     let command = Command {
         program: program.clone(),
         args: arguments.to_vec(),
@@ -46,18 +74,35 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
         stdio: if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit },
     };
     let floor = args.requirements.iter().fold(plan.floor(), |floor, own| floor.with(*own));
-    let launcher = match launcher(args.backend, &plan) {
+    let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
-        Err(refusal) => return Ok(refused(&refusal.to_string())),
+        Err(refusal) => {
+            leash.unused(false);
+            return Ok(refused(&refusal.to_string()));
+        }
     };
     let options = Options { floor: Some(floor), named, home: facts::home(), services: facts::services() };
     let signals = supervise::signals().context("cannot watch for signals")?;
-    match launcher.start(&plan, command, options, &facts::scratch_dir()) {
-        Ok(running) => {
-            let answer = supervise::watch(args, &plan, running, signals)?;
-            Ok(if failed_itself(answer.exit) { with_hints(answer, args, &plan) } else { answer })
+    let ready = match launcher.prepare(plan, command, options, &facts::scratch_dir()) {
+        Ok(ready) => ready,
+        Err(refusal) => {
+            leash.unused(false);
+            return Ok(not_started(&refusal));
         }
-        Err(refusal) => Ok(not_started(&refusal)),
+    };
+    if let Err(fault) = leash.started(plan, ready.status()) {
+        leash.unused(false);
+        return Ok(refused(&format!("{fault:#}; nothing was started")));
+    }
+    match ready.start() {
+        Ok(running) => {
+            let answer = supervise::watch(args, plan, leash.record, running, signals)?;
+            Ok(if failed_itself(answer.exit) { with_hints(answer, args, plan) } else { answer })
+        }
+        Err(refusal) => {
+            leash.unused(true);
+            Ok(not_started(&refusal))
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
 use crate::input::Useless;
+use crate::output::real_path;
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -50,7 +51,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         return explain::answer(args, &granted, &cwd);
     }
     let journal = open_journal(args)?;
-    let builder = with_tools(Registry::builder(journal.clone(), session(&cwd)));
+    let builder = with_tools(Registry::builder(journal.clone(), session(&cwd).with_locked(governing(args)?)));
     let tools = match &args.guardrails {
         None => Tools::Plain(builder.build()?),
         Some(file) => match guarded(file, builder)? {
@@ -161,9 +162,19 @@ fn folder(args: &Serve) -> Result<PathBuf, String> {
     if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a folder", asked.display())) }
 }
 
+/// The files that say what the session may do, by where they really lie. With guardrails, all that lies beside them.
+fn governing(args: &Serve) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = args.guardrails.as_deref().and_then(Path::parent);
+    let files = args.grants.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-")).chain(folder);
+    let real =
+        |path: &Path| real_path(path, &[]).with_context(|| format!("cannot look at `{}`", path.display()));
+    files.map(real).collect()
+}
+
 fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
     let dir = args.journal.clone().or_else(facts::journal_dir);
     let dir = dir.context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    let dir = real_path(&dir, &[]).with_context(|| format!("cannot look at `{}`", dir.display()))?;
     let journal = Journal::open(&dir, new_session()?, Options::default());
     journal.with_context(|| format!("cannot open the journal in `{}`", dir.display()))
 }

@@ -9,6 +9,7 @@ use bailiwick_policy::snapshot::Snapshot as Taken;
 use crate::answer::{Answer, Exit};
 use crate::args::Snapshot;
 use crate::input;
+use crate::output::{self, Existing};
 use crate::render::{escape, style};
 
 pub(super) fn run(args: &Snapshot) -> anyhow::Result<Answer> {
@@ -21,7 +22,8 @@ pub(super) fn run(args: &Snapshot) -> anyhow::Result<Answer> {
     }
     let text = taken.to_text().map_err(|finding| anyhow!("{finding}"))? + "\n";
     let Some(out) = &args.out else { return Ok(Answer::bytes(text)) };
-    std::fs::write(out, text).with_context(|| format!("cannot write `{}`", out.display()))?;
+    output::write(out, &text, Existing::Replace)
+        .with_context(|| format!("cannot write `{}`", out.display()))?;
     let shown = escape::line(&out.to_string_lossy());
     Ok(Answer::result(Exit::Fine, format!("{}: wrote {shown} ({})\n", style::good("ok"), taken.hash())))
 }

@@ -25,7 +25,7 @@ use crate::refusal::Refusal;
 use crate::status::Status;
 use crate::stdio::{self, Handed, Relays};
 use crate::sys::before_exec::{before_exec, hide_descriptors};
-use crate::sys::seccomp;
+use crate::sys::{privileges, seccomp};
 
 /// What a child holds itself to, besides its limits.
 #[derive(Debug, Default)]
@@ -48,14 +48,24 @@ pub struct Launched {
     _folder: Option<Folder>,
 }
 
-/// Starts a backend within limits, with these descriptors and no others.
-pub(crate) fn launch(
-    invocation: Invocation,
-    stdio: Stdio,
-    limits: Applied,
-    status: Status,
-    steps: Steps,
-) -> Result<Launched, Refusal> {
+/// A backend that is ready to start within limits, with these descriptors and no others.
+pub(crate) struct Launch {
+    pub(crate) invocation: Invocation,
+    pub(crate) stdio: Stdio,
+    pub(crate) limits: Applied,
+    pub(crate) status: Status,
+    pub(crate) steps: Steps,
+}
+
+impl Launch {
+    /// Starts the backend.
+    pub(crate) fn launch(self) -> Result<Launched, Refusal> {
+        launch(self)
+    }
+}
+
+fn launch(ready: Launch) -> Result<Launched, Refusal> {
+    let Launch { invocation, stdio, limits, status, steps } = ready;
     let Invocation { mut command, inherited, folder, teardown } = invocation;
     let limits = Arc::new(limits);
     let (terminal, relays) = connect(&mut command, stdio)?;
@@ -82,10 +92,10 @@ pub(crate) fn launch(
     Ok(Launched { child, pidfd, teardown, status, terminal, relays, ended: None, limits, _folder: folder })
 }
 
-/// The child's own last steps: rules, then the filter.
+/// The child's own last steps: no capability is kept, then rules, then the filter.
 fn take_on(steps: &Steps) -> Result<(), Errno> {
     if steps.rules.is_some() || steps.filter.is_some() {
-        rustix::thread::set_no_new_privs(true)?;
+        privileges::drop_held()?;
     }
     steps.rules.as_ref().map_or(Ok(()), Ruleset::restrict_self)?;
     steps.filter.map_or(Ok(()), |filter| seccomp::install(filter, false).map(|_| ()))

@@ -62,6 +62,20 @@ pub fn with_own(facts: HostFacts, folder: AbsPath) -> HostFacts {
     }
 }
 
+/// The same facts, where a file governs the sandbox: never writable inside, wherever it really lies. Its directories
+/// are looked at too, for sandboxes that mount each of them so that it cannot be moved away.
+#[must_use]
+pub fn with_locked(mut facts: HostFacts, file: AbsPath) -> HostFacts {
+    let Ok((source, place)) = locate(&file) else { return facts.with_locked(file) };
+    let mut above = PathBuf::from(source.to_string());
+    while above.pop() {
+        if let Some(folder) = above.to_str().and_then(|text| AbsPath::new(text).ok()) {
+            facts = facts.with_place(folder.clone(), folder, Place::Directory);
+        }
+    }
+    facts.with_place(source.clone(), source.clone(), place).with_locked(source)
+}
+
 /// Files in a folder that run code later, and the folders on the way to them.
 fn late(path: &str, folder: &str) -> Vec<AbsPath> {
     let folder = folder.trim_end_matches('/');

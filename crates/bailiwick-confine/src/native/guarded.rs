@@ -27,8 +27,8 @@ pub(super) const PRIVATE: &[u8] = b"/\x01private";
 #[derive(Debug)]
 pub(crate) struct Guarded {
     trees: Vec<Tree>,
-    /// What must never be seen or made, where it lies on the host.
-    hidden: Vec<Vec<u8>>,
+    /// What must never be made or changed, where it lies on the host: the product's own, and what governs the sandbox.
+    closed: Vec<Vec<u8>>,
     /// What was granted by name, where it lies on the host.
     lifted: Vec<Vec<u8>>,
     home: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ impl Guarded {
         let is_guarded = !trees.is_empty();
         let mut guarded = Self {
             trees,
-            hidden: plan.protected().iter().map(|own| bytes(&to_path(own))).collect(),
+            closed: plan.protected().iter().chain(plan.locked()).map(|own| bytes(&to_path(own))).collect(),
             lifted: Vec::new(),
             home: named.home.map(|home| bytes(&home.canonicalize().unwrap_or_else(|_| home.to_owned()))),
             net: if is_guarded { Ruleset::net(&net.rules).ok() } else { None },
@@ -126,12 +126,12 @@ impl Guarded {
         joined(&tree.path, real.get(tree.source.len()..)?).ok()
     }
 
-    pub(super) fn is_hidden(&self, real: &[u8]) -> bool {
-        self.hidden.iter().any(|own| lies_in(real, own))
+    pub(super) fn is_closed(&self, real: &[u8]) -> bool {
+        self.closed.iter().any(|own| lies_in(real, own))
     }
 
-    pub(super) fn leads_to_hidden(&self, real: &[u8]) -> bool {
-        self.hidden.iter().any(|own| lies_in(own, real))
+    pub(super) fn leads_to_closed(&self, real: &[u8]) -> bool {
+        self.closed.iter().any(|own| lies_in(own, real))
     }
 
     pub(super) fn is_lifted(&self, real: &[u8]) -> bool {

@@ -1,5 +1,5 @@
 //! What stays closed in every tree of the layout by a mount of its own: the product's own files, which nobody sees,
-//! and, where the kernel has no Landlock to guard names with, files that run code later, read-only.
+//! those that govern the sandbox, which nobody changes, and, where the kernel has no Landlock to guard names with, files that run code later, read-only.
 //!
 //! A file that runs code later is mounted read-only over itself, and so is every directory on the way to it, writable:
 //! a mount point cannot be renamed or removed, so nothing can be put in its place.
@@ -27,6 +27,17 @@ pub(crate) fn hide_own(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> 
         for (path, host) in trees(layout) {
             let Ok(rest) = own.strip_prefix(&host.source) else { continue };
             close(layout, &Tree { path: &path, host: &host }, rest, Closing::Hidden)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the files that govern the sandbox read-only, also where they were granted for writing by name.
+pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
+    for locked in plan.locked().iter().map(to_path).filter(|_| !weakened::OWN_STATE) {
+        for (path, host) in trees(layout).into_iter().filter(|(_, host)| host.writable) {
+            let Ok(rest) = locked.strip_prefix(&host.source) else { continue };
+            close(layout, &Tree { path: &path, host: &host }, rest, Closing::ReadOnly)?;
         }
     }
     Ok(())
@@ -86,7 +97,11 @@ fn close(layout: &mut Layout, tree: &Tree<'_>, rest: &Path, closing: Closing) ->
             Some(found) => return lock(layout, &path, &source, &found, closing),
         }
     }
-    // The tree itself is what must not be seen.
+    // The tree itself is what must not be seen, or not be changed.
+    if closing == Closing::ReadOnly {
+        layout.replace(tree.path, Node::Host(Host { writable: false, ..tree.host.clone() }));
+        return Ok(());
+    }
     layout.put_over(tree.path, Node::Hidden { folder: tree.host.kind == Kind::Folder });
     Ok(())
 }

@@ -54,6 +54,22 @@ pub(crate) fn drop_all_but(kept: CapabilitySet) -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
+/// The same for a process that may not change its bounding set: what it holds is given up, and `no_new_privs` keeps exec
+/// from bringing it back.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn drop_held() -> Result<(), Errno> {
+    match drop_all_but(CapabilitySet::empty()) {
+        Err(Errno::PERM) => {}
+        done => return done,
+    }
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_no_new_privs(true)
+}
+
 /// Leaves the caller's session keyring for an empty one.
 ///
 /// # Errors

@@ -76,6 +76,7 @@ fn build(
         limits: Limits::default(),
         assertions,
         protected: facts.protected().to_vec(),
+        locked: facts.locked().to_vec(),
         places: facts.places().map(|(path, place)| (path.clone(), place)).collect(),
         lines,
     })

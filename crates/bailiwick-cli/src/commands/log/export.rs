@@ -3,8 +3,7 @@
 //! What could not be read stands in the document too, and makes the exit code 3.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, IntoInnerError, Write as _};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -14,6 +13,7 @@ use serde_json::json;
 
 use super::{Scope, complaint, unreadable};
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};
+use crate::output::{Draft, Existing};
 use crate::render::{escape, event, style};
 
 pub(super) fn run(scope: &Scope, out: Option<&Path>) -> anyhow::Result<Answer> {
@@ -33,7 +33,7 @@ pub(super) fn run(scope: &Scope, out: Option<&Path>) -> anyhow::Result<Answer> {
 }
 
 fn write(path: &Path, chunks: impl Iterator<Item = Chunk>) -> std::io::Result<String> {
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(Draft::begin(path, Existing::Replace, &[])?);
     let mut complaints = String::new();
     for chunk in chunks {
         match chunk {
@@ -41,7 +41,7 @@ fn write(path: &Path, chunks: impl Iterator<Item = Chunk>) -> std::io::Result<St
             Chunk::Complaint(text) => complaints += &text,
         }
     }
-    file.flush()?;
+    file.into_inner().map_err(IntoInnerError::into_error)?.finish()?;
     Ok(complaints)
 }
 

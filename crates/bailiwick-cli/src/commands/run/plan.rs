@@ -10,6 +10,7 @@ use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::manifest::{Checked, Limits};
 use bailiwick_policy::plan::{FileGrant, Plan};
 
+use super::leash::Governing;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
@@ -23,11 +24,11 @@ pub(super) struct Asked {
 }
 
 /// What the command line asks for, on this host.
-pub(super) fn asked(args: &Run, name: &str) -> Result<Asked, Answer> {
+pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Asked, Answer> {
     let caps = capabilities(&args.caps)?;
     let (plan, named) = match &args.manifest {
-        None => (of_capabilities(name, args, &caps)?, written(&caps)),
-        Some(path) => of_manifest(path, args, caps)?,
+        None => (of_capabilities(name, args, governing, &caps)?, written(&caps)),
+        Some(path) => of_manifest(path, args, governing, caps)?,
     };
     let limits = limits(args, *plan.limits());
     Ok(Asked { plan: plan.with_limits(limits), named })
@@ -60,18 +61,27 @@ fn capabilities(texts: &[String]) -> Result<Vec<Capability>, Answer> {
     texts.iter().map(read).collect()
 }
 
-fn of_capabilities(name: &str, args: &Run, caps: &[Capability]) -> Result<Plan, Answer> {
+fn of_capabilities(
+    name: &str,
+    args: &Run,
+    governing: &Governing,
+    caps: &[Capability],
+) -> Result<Plan, Answer> {
     let wrong = |finding: Finding| Answer::refusal(Exit::Usage, input::unreadable(finding.message()));
     let authority = Authority::of(caps).map_err(wrong)?;
-    on_host(args.backend, HostFacts::unknown(), |facts| Plan::of(name, &authority, facts)).map_err(|why| {
-        match why {
-            Unplanned::Wrong(finding) => wrong(finding),
-            Unplanned::Unreachable(why) => super::refused(&why),
-        }
+    let make = |facts: &HostFacts| Plan::of(name, &authority, facts);
+    on_host(args.backend, governing, HostFacts::unknown(), make).map_err(|why| match why {
+        Unplanned::Wrong(finding) => wrong(finding),
+        Unplanned::Unreachable(why) => super::refused(&why),
     })
 }
 
-fn of_manifest(path: &Path, args: &Run, caps: Vec<Capability>) -> Result<(Plan, Vec<PathBuf>), Answer> {
+fn of_manifest(
+    path: &Path,
+    args: &Run,
+    governing: &Governing,
+    caps: Vec<Capability>,
+) -> Result<(Plan, Vec<PathBuf>), Answer> {
     let (source, manifest) = input::manifest(path).map_err(|useless| useless.refusal())?;
     let wrong = |source: Source, findings: Vec<Finding>| Useless::Wrong(source, findings).refusal();
     let facts = match facts::for_manifest(&manifest, &args.settings) {
@@ -86,7 +96,7 @@ fn of_manifest(path: &Path, args: &Run, caps: Vec<Capability>) -> Result<(Plan, 
         None => None,
         Some(name) => Some(checked.tool(name).ok_or_else(|| no_such_tool(&checked, name))?),
     };
-    let planned = on_host(args.backend, facts.clone(), |facts| match tool {
+    let planned = on_host(args.backend, governing, facts.clone(), |facts| match tool {
         None => Plan::server(&checked, facts),
         Some(tool) => Plan::tool(&checked, tool, facts),
     });
@@ -113,11 +123,12 @@ fn no_such_tool(checked: &Checked, name: &str) -> Answer {
 /// base and at files that run code later themselves.
 fn on_host(
     backend: Backend,
+    governing: &Governing,
     facts: HostFacts,
     make: impl Fn(&HostFacts) -> Result<Plan, Finding>,
 ) -> Result<Plan, Unplanned> {
     let first = make(&facts).map_err(Unplanned::Wrong)?;
-    let facts = facts::with_own_paths(facts);
+    let facts = governing.on(facts::with_own_paths(facts));
     let known = match backend {
         Backend::Native | Backend::Landlock => {
             host::located(facts, first.files().iter().map(FileGrant::path))

@@ -8,22 +8,18 @@ use bailiwick_policy::enforcement::Coverage;
 use bailiwick_policy::journal::{Decision, Enforcement, Event, Kind};
 use bailiwick_policy::plan::Plan;
 
-use crate::args::run::Run;
 use crate::facts;
 
 /// The journal of one run, if it has one.
 pub(super) struct Record(Option<Journal>);
 
 impl Record {
-    /// Opens the journal that the command line asks for.
-    pub(super) fn open(args: &Run) -> anyhow::Result<Self> {
-        match &args.journal {
-            None => Ok(Self(None)),
-            Some(dir) => Self::open_in(dir.clone()),
-        }
+    /// No journal.
+    pub(super) const fn none() -> Self {
+        Self(None)
     }
 
-    /// Opens a journal whatever the command line says.
+    /// Opens a journal, in the usual place unless one is given.
     pub(super) fn open_in(dir: Option<PathBuf>) -> anyhow::Result<Self> {
         let dir = dir.or_else(facts::journal_dir);
         let dir = dir.context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
@@ -43,7 +39,7 @@ impl Record {
         Ok(())
     }
 
-    /// The command was started, held like this.
+    /// The command is about to be started, held like this. It is on disk when this returns.
     pub(super) fn started(&self, plan: &Plan, held: &Coverage) -> anyhow::Result<()> {
         let pairs: Vec<(&str, &str)> =
             held.iter().map(|(aspect, held)| (aspect.as_str(), held.level.as_str())).collect();
@@ -51,10 +47,11 @@ impl Record {
             .with_tool(super::subject(plan).to_owned())
             .with_plan_hash(plan.digest())
             .with_enforcement(Enforcement::new(pairs)?);
-        self.append(event)
+        self.append(event)?;
+        self.flush()
     }
 
-    /// The command was started and nothing holds it.
+    /// The command is about to be started and nothing holds it.
     pub(super) fn unconfined(&self, plan: &Plan) -> anyhow::Result<()> {
         let event = Event::new(Kind::SandboxStarted)
             .with_tool(super::subject(plan).to_owned())
@@ -63,12 +60,17 @@ impl Record {
             .with_reason("a person asked for no sandbox")
             .with_plan_hash(plan.digest())
             .with_enforcement(Enforcement::new([("all", "unsupported")])?);
-        self.append(event)
+        self.append(event)?;
+        self.flush()
     }
 
     /// The run is over.
     pub(super) fn ended(&self, how: &str) -> anyhow::Result<()> {
         self.append(Event::new(Kind::SessionEnded).with_reason(how.to_owned()))?;
-        self.0.as_ref().map_or(Ok(()), |journal| Ok(journal.flush()?))
+        self.flush()
+    }
+
+    fn flush(&self) -> anyhow::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |journal| journal.flush().context("the journal takes no more"))
     }
 }

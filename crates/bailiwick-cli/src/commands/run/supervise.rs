@@ -3,7 +3,6 @@
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,6 @@ use super::record::Record;
 use super::relay::{Raw, Relay, Woken, copy_size};
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
-use crate::render::json;
 
 /// How long a command may take to end after it was asked to because its time was over.
 const GRACE: Duration = Duration::from_millis(500);
@@ -34,14 +32,11 @@ pub(super) type Signals = SignalDelivery<UnixStream, SignalOnly>;
 pub(super) fn watch(
     args: &Run,
     plan: &Plan,
+    record: Record,
     mut confined: Running,
     mut signals: Signals,
 ) -> anyhow::Result<Answer> {
-    let record = Arc::new(Record::open(args)?);
-    record.started(plan, &confined.status().coverage)?;
-    if let Some(path) = &args.report {
-        report(path, &confined)?;
-    }
+    let record = Arc::new(record);
     let sockets = confined.native().and_then(|native| native.take_egress());
     let network = sockets.map(|sockets| network::serve(args, plan, sockets, &record)).transpose()?;
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
@@ -137,11 +132,6 @@ fn pass_on(signals: &mut Signals, confined: &mut Running, master: Option<&std::o
     }
 }
 
-fn report(path: &Path, confined: &Running) -> anyhow::Result<()> {
-    let text = json::document(&confined.status().to_json());
-    std::fs::write(path, text).with_context(|| format!("cannot write the report `{}`", path.display()))
-}
-
 fn in_words(end: End) -> String {
     match end {
         End::Itself(Ended::Code(code)) => format!("exit code {code}"),
@@ -168,8 +158,11 @@ fn program(code: i32) -> Answer {
 
 /// Runs the command with no sandbox at all. Recorded before it starts; not recorded is not started.
 pub(super) fn unconfined(args: &Run, plan: &Plan) -> anyhow::Result<Answer> {
-    let record = Record::open_in(args.journal.clone().flatten())?;
-    record.unconfined(plan)?;
+    let opened = Record::open_in(args.journal.clone().flatten());
+    let record = match opened.and_then(|record| record.unconfined(plan).map(|()| record)) {
+        Ok(record) => record,
+        Err(fault) => return Ok(super::refused(&format!("{fault:#}; nothing was started"))),
+    };
     let Some((program_name, arguments)) = args.command.split_first() else { return Ok(program(0)) };
     let status = std::process::Command::new(program_name).args(arguments).status();
     match status {

@@ -5,6 +5,10 @@
 
 mod backends;
 mod degraded;
+mod fifo;
+mod landlock;
+mod mediator;
+mod nested;
 mod page;
 mod rows;
 mod world;

@@ -1,5 +1,6 @@
 //! A small host to escape into: files, sockets, processes and secrets around a sandbox.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
@@ -7,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 use super::rows::Row;
 
@@ -267,7 +268,7 @@ fn victim(user: User) -> Child {
 }
 
 /// What makes the sandbox: the command, or a weakened one that the tests have to notice (`scripts/mutate-sandbox`).
-fn sandbox() -> PathBuf {
+pub(super) fn sandbox() -> PathBuf {
     std::env::var_os("BAILIWICK_ESCAPE_PROGRAM")
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_bailiwick")), PathBuf::from)
 }
@@ -306,27 +307,32 @@ fn open_to_all(path: &Path, user: User) {
 }
 
 /// The probe, compiled once; where there is no compiler (`scripts/old-kernel`) it is brought along.
-fn probe() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        if let Some(brought) = std::env::var_os("BAILIWICK_ESCAPE_PROBE") {
-            return brought.into();
-        }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (out, building) =
-            (folder.join("escape-probe"), folder.join(format!("escape-probe-{}", std::process::id())));
-        let mut cc = Command::new("cc")
-            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-static", "-x", "c", "-o"])
-            .arg(&building)
-            .arg("-")
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("a C compiler");
-        cc.stdin.take().expect("a pipe").write_all(include_bytes!("probe.c")).expect("it reads");
-        assert!(cc.wait().expect("it ends").success(), "the probe compiles");
-        std::fs::rename(building, &out).expect("the same folder");
-        out
-    })
+fn probe() -> PathBuf {
+    std::env::var_os("BAILIWICK_ESCAPE_PROBE")
+        .map_or_else(|| compiled("escape-probe", include_str!("probe.c")), PathBuf::from)
+}
+
+/// A C program, compiled once in each process.
+pub(super) fn compiled(name: &'static str, source: &str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().expect("no compiler panicked");
+    built.entry(name).or_insert_with(|| compile(name, source)).clone()
+}
+
+fn compile(name: &str, source: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (out, building) = (folder.join(name), folder.join(format!("{name}-{}", std::process::id())));
+    let mut cc = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-x", "c", "-o"])
+        .arg(&building)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a C compiler");
+    cc.stdin.take().expect("a pipe").write_all(source.as_bytes()).expect("it reads");
+    assert!(cc.wait().expect("it ends").success(), "{name} compiles");
+    std::fs::rename(building, &out).expect("the same folder");
+    out
 }
 
 /// The dynamic loader of this machine.

@@ -2,6 +2,7 @@
 
 mod ends;
 mod killed;
+mod leash;
 mod limits;
 mod passes;
 mod terminal;

@@ -6,6 +6,7 @@ mod explain;
 mod hostile;
 mod http;
 mod leaks;
+mod leash;
 mod pages;
 mod python;
 mod readme;

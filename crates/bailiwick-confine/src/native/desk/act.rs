@@ -158,7 +158,7 @@ impl Desk<'_> {
         let Ok(directory) = spot.tree.real(spot.inside.as_bytes()) else { return false };
         spot.name.as_bytes() == b".git"
             && !self.guarded.is_home(directory.as_bytes())
-            && !self.guarded.is_hidden(spot.real.as_bytes())
+            && !self.guarded.is_closed(spot.real.as_bytes())
             && !self.is_in_work_tree(spot.tree, directory.as_bytes())
             && self.fresh.iter().any(Option::is_none)
     }
@@ -203,7 +203,7 @@ impl Desk<'_> {
 
     /// Whether what is at one place must not come to another.
     fn refuses_move(&self, old: &Spot<'_>, new: &Spot<'_>) -> Result<bool, Errno> {
-        if self.judge(old) == Judged::Refused || self.guarded.leads_to_hidden(old.real.as_bytes()) {
+        if self.judge(old) == Judged::Refused || self.guarded.leads_to_closed(old.real.as_bytes()) {
             return Ok(true);
         }
         let filled = || match kind_at(old) {
@@ -320,19 +320,26 @@ impl Desk<'_> {
         if self.judge(at) == Judged::Refused || (found.is_none() && self.completes_repository(at)) {
             return Ok(Opened::Turn(REFUSED));
         }
+        let fifo = if found == Some(FileType::Fifo) {
+            let fifo = openat(&at.parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+            if is_read_only(&fifo) {
+                return Ok(Opened::Turn(REFUSED)); // the mount does not hold it
+            }
+            Some(fifo)
+        } else {
+            None
+        };
         self.ensure_waiting(asked)?;
         let (flags_here, wanted) = (passed_on(flags), Mode::from_raw_mode(mode & 0o7777));
         let wanted = if flags.contains(OFlags::CREATE) { wanted } else { Mode::empty() };
         let opened = self
             .with_mask(asked, || openat2(&at.parent, name, flags_here, wanted, ResolveFlags::NO_SYMLINKS));
-        Ok(Opened::Turn(match opened {
-            Ok(file) if found == Some(FileType::Fifo) && is_read_only(&file) => REFUSED,
-            Ok(file) => given(file, flags),
-            Err(Errno::NXIO) if found == Some(FileType::Fifo) && !flags.contains(OFlags::NONBLOCK) => {
-                let fifo = openat(&at.parent, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Opened::Turn(match (opened, fifo) {
+            (Ok(file), _) => given(file, flags),
+            (Err(Errno::NXIO), Some(fifo)) if !flags.contains(OFlags::NONBLOCK) => {
                 Turn::Wait(Waiting { id: asked.id, fifo, flags: flags - OFlags::CREATE })
             }
-            Err(errno) => Turn::Answer(Err(errno)),
+            (Err(errno), _) => Turn::Answer(Err(errno)),
         }))
     }
 

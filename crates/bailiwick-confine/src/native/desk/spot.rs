@@ -115,7 +115,7 @@ impl<'a> Desk<'a> {
         if weakened::NAMES || lies_in(real, PRIVATE) {
             return Judged::Free;
         }
-        if self.guarded.is_hidden(real) {
+        if self.guarded.is_closed(real) {
             return Judged::Refused;
         }
         match run_later::role(real, &Around { desk: self }) {

@@ -1,5 +1,6 @@
 //! What stays closed to every tool whatever is granted, as it does inside the sandbox: the host's own trees, the
-//! directories of Bailiwick itself, and, for changes, names that run code later unless they are granted by name.
+//! directories of Bailiwick itself, and, for changes, the files that govern the session, and names that run code later
+//! unless they are granted by name.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -42,6 +43,14 @@ impl ToolContext {
         }
         if usage == Use::Read {
             return None;
+        }
+        let governs = |locked: &PathBuf| path.starts_with(locked) || locked.starts_with(path);
+        if self.session().locked().iter().any(governs) {
+            let message = format!(
+                "write of \"{}\", which governs this session, is never within a grant",
+                text.escape_debug()
+            );
+            return Some(Denial::new(code, message));
         }
         let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
         let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };

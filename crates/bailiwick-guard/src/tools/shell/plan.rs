@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use bailiwick_confine::host::{located, with_own};
+use bailiwick_confine::host::{located, with_locked, with_own};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{FileGrant, Plan};
@@ -43,6 +43,8 @@ pub(super) fn plan(context: &ToolContext) -> Result<Plan, String> {
         let own = own.to_str().and_then(|path| AbsPath::new(path).ok());
         own.map(|own| with_own(known, own)).ok_or("a folder of Bailiwick's own is not text")
     })?;
+    let locked = context.session().locked().iter();
+    let known = locked.filter_map(|file| AbsPath::new(file.to_str()?).ok()).fold(known, with_locked);
     let known = located(known, first.files().iter().map(FileGrant::path));
     let known = known.map_err(|unseen| format!("{unseen}: {}", unseen.source))?;
     of(&known).map_err(|finding| finding.to_string())
