@@ -61,6 +61,14 @@ pub fn fixed_names<'a>(tree: [&'a str; 2]) -> impl Iterator<Item = &'static str>
     FIXED.iter().map(String::as_str).chain(below)
 }
 
+/// The settings that say which hooks of an agent run: a directory, and a file in it.
+pub fn hook_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NAMES.iter().filter(|name| name.place == Place::Hooks).filter_map(|name| match name.parts[..] {
+        [directory, file] => Some((directory, file)),
+        _ => None,
+    })
+}
+
 /// The list as patterns of absolute paths, reported names included.
 pub fn patterns() -> &'static [PathPattern] {
     &PATTERNS
@@ -77,6 +85,7 @@ enum Place {
     Any,
     Git,
     Project,
+    Hooks,
     Home,
     Report,
 }
@@ -112,7 +121,7 @@ impl Place {
         match self {
             Self::Any => true,
             Self::Git => is_called(directory, ".git") || ground.is_git_directory(directory),
-            Self::Project => ground.is_home(directory) || ground.holds_git(directory),
+            Self::Project | Self::Hooks => ground.is_home(directory) || ground.holds_git(directory),
             Self::Home => ground.is_home(directory),
             Self::Report => false,
         }
@@ -126,6 +135,7 @@ impl Name {
             "any" => Place::Any,
             "git" => Place::Git,
             "project" => Place::Project,
+            "hooks" => Place::Hooks,
             "home" => Place::Home,
             "report" => Place::Report,
             _ => return None,

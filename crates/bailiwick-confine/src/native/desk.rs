@@ -14,8 +14,8 @@
 //!
 //! Fails closed when: a path cannot be read or is too long, a directory cannot be named, anything is odd (the kernel
 //! goes on under the net, or `EACCES`), this process ends (the sandbox ends).
-//! Residual: two sandboxes on one tree can race each other: a directory that one fills while the other gives it a
-//! protected name. A caller on a kernel before 5.19 that is interrupted by a signal makes its call twice.
+//! Residual: two sandboxes on one tree that race each other can have a protected name there for microseconds, until one
+//! of them takes it away. A caller on a kernel before 5.19 that is interrupted by a signal makes its call twice.
 
 mod act;
 mod call;

@@ -10,6 +10,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::run_later::hook_settings;
 use serde_json::Value;
 
 use super::call::ToolCall;
@@ -56,14 +57,6 @@ const READERS: &[&str] = &[
 
 /// What `git` may do to a protected file: nothing to the file itself.
 const GIT_READERS: &[&str] = &["add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"];
-
-/// Where agents keep their hooks: a folder, and files in it.
-const SETTINGS: &[(&str, &[&str])] = &[
-    (".claude", &["settings.json", "settings.local.json"]),
-    (".codex", &["hooks.json", "config.toml"]),
-    (".cursor", &["hooks.json"]),
-    (".gemini", &["settings.json"]),
-];
 
 /// Programs that run a text among their arguments.
 const INTERPRETERS: &[&str] =
@@ -236,20 +229,19 @@ impl Protected {
 /// Whether a path, wherever it lies, is one in which an agent keeps its hooks, or their folder.
 #[must_use]
 pub fn holds_hooks(path: &Path) -> bool {
-    SETTINGS.iter().any(|(folder, files)| {
+    hook_settings().any(|(folder, file)| {
         let (last, parent) = (path.file_name(), path.parent().and_then(Path::file_name));
         let is = |part: Option<&std::ffi::OsStr>, name: &str| {
             part.and_then(|part| part.to_str()).is_some_and(|part| may_name(part, name))
         };
-        is(last, folder) || is(parent, folder) && files.iter().any(|file| is(last, file))
+        is(last, folder) || is(parent, folder) && is(last, file)
     })
 }
 
 /// The settings that a program's text speaks of.
 fn mentioned(text: &str) -> Option<String> {
-    let files =
-        SETTINGS.iter().flat_map(|(folder, files)| files.iter().map(move |file| format!("{folder}/{file}")));
-    files.into_iter().find(|file| text.contains(file.as_str()))
+    let mut files = hook_settings().map(|(folder, file)| format!("{folder}/{file}"));
+    files.find(|file| text.contains(file.as_str()))
 }
 
 /// Whether a path that may be a shell's pattern may stand for another.

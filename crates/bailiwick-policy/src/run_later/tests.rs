@@ -75,6 +75,13 @@ fn project_names_count_where_programs_look_for_them() {
 }
 
 #[test]
+fn every_setting_of_hooks_is_a_file_in_a_directory() {
+    let lines = NAMES.iter().filter(|name| name.place == Place::Hooks).count();
+    assert!(lines > 3);
+    assert_eq!(hook_settings().count(), lines);
+}
+
+#[test]
 fn other_spellings_of_a_name_are_that_name() {
     for name in [".GIT", ".Git", ".git.", ".git ", ".git. .", "GIT~1", ".g\u{200c}it"] {
         assert_eq!(of(&format!("/w/{name}")), Role::Protected, "{name:?}");

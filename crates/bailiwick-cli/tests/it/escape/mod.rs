@@ -10,6 +10,7 @@ mod landlock;
 mod mediator;
 mod nested;
 mod page;
+mod races;
 mod rows;
 mod world;
 

@@ -130,7 +130,24 @@ impl Desk<'_> {
             return Ok(REFUSED);
         }
         self.ensure_waiting(asked)?;
-        Ok(Turn::Answer(make(self, &spot)))
+        let made = make(self, &spot);
+        Ok(Turn::Answer(made.and_then(|()| self.keep_made(&spot, AtFlags::empty()))))
+    }
+
+    /// Another sandbox may have given the directory a protected name since it was judged: then what was made goes again.
+    /// The other one looks whether a directory that it moved there is still empty, so one of the two notices.
+    fn keep_made(&self, spot: &Spot<'_>, flags: AtFlags) -> Result<(), Errno> {
+        let now = self.path_of(spot.parent.as_fd())?;
+        if now.as_bytes() == spot.inside.as_bytes() {
+            return Ok(());
+        }
+        let name = spot.name.as_c()?;
+        let again = self.spot_from(spot.parent.as_fd(), spot.name.as_bytes());
+        if again.is_some_and(|again| self.judge(&again) != Judged::Refused) {
+            return Ok(());
+        }
+        unlinkat(&spot.parent, name, flags)?;
+        Err(Errno::ACCESS)
     }
 
     fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Errno> {
@@ -146,6 +163,7 @@ impl Desk<'_> {
         self.ensure_waiting(asked)?;
         let name = spot.name.as_c()?;
         self.with_mask(asked, || mkdirat(&spot.parent, name, Mode::from_raw_mode(mode)))?;
+        self.keep_made(&spot, AtFlags::REMOVEDIR)?;
         if fresh {
             self.remember(Identity::of(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
         }
@@ -198,7 +216,14 @@ impl Desk<'_> {
         }
         self.ensure_waiting(asked)?;
         let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
-        Ok(Turn::Answer(renameat_with(&old.parent, old_name, &new.parent, new_name, flags)))
+        let moved = renameat_with(&old.parent, old_name, &new.parent, new_name, flags);
+        let is_filled = || self.judge(&new) == Judged::OnTheWay && kind_at(&new) == Some(FileType::Directory) && !is_empty(&new);
+        if moved.is_ok() && is_filled() {
+            // Another sandbox has filled it meanwhile.
+            renameat_with(&new.parent, new_name, &old.parent, old_name, RenameFlags::NOREPLACE)?;
+            return Ok(REFUSED);
+        }
+        Ok(Turn::Answer(moved))
     }
 
     /// Whether what is at one place must not come to another.
@@ -253,7 +278,8 @@ impl Desk<'_> {
         }
         self.ensure_waiting(asked)?;
         let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
-        Ok(Turn::Answer(linkat(&old.parent, old_name, &new.parent, new_name, AtFlags::empty())))
+        let linked = linkat(&old.parent, old_name, &new.parent, new_name, AtFlags::empty());
+        Ok(Turn::Answer(linked.and_then(|()| self.keep_made(&new, AtFlags::empty()))))
     }
 
     /// Gives a file that a caller has open a name.
@@ -335,7 +361,10 @@ impl Desk<'_> {
         let opened = self
             .with_mask(asked, || openat2(&at.parent, name, flags_here, wanted, ResolveFlags::NO_SYMLINKS));
         Ok(Opened::Turn(match (opened, fifo) {
-            (Ok(file), _) => given(file, flags),
+            (Ok(file), _) => match found {
+                None => self.keep_made(at, AtFlags::empty()).map_or(REFUSED, |()| given(file, flags)),
+                Some(_) => given(file, flags),
+            },
             (Err(Errno::NXIO), Some(fifo)) if !flags.contains(OFlags::NONBLOCK) => {
                 Turn::Wait(Waiting { id: asked.id, fifo, flags: flags - OFlags::CREATE })
             }
