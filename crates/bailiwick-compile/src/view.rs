@@ -221,7 +221,19 @@ fn outer_first(all: impl Iterator<Item = RunLater>) -> Vec<RunLater> {
         let writable = one.writable;
         by_path.entry(one.path.clone()).or_insert(one).writable &= writable;
     }
-    by_path.into_values().collect()
+    let mut kept: Vec<RunLater> = Vec::new();
+    let mut closed: Option<String> = None;
+    for one in by_path.into_values() {
+        // Below a read-only folder nothing is opened again.
+        if closed.as_ref().is_some_and(|closed| is_within(&one.path, closed)) {
+            continue;
+        }
+        if !one.writable {
+            closed = Some(one.path.clone());
+        }
+        kept.push(one);
+    }
+    kept
 }
 
 /// What governs the sandbox and lies in a writable tree, behind the folders on the way to it.
@@ -280,4 +292,43 @@ fn refuse_rootless_globs(plan: &Plan, target: Target) -> Result<(), Refusal> {
         rule: format!("fs:{}:{}", grant.actions, grant.pattern.value),
         why: "it mounts whole folders, and this glob has none but `/`; write the folders out".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bailiwick_policy::authority::Authority;
+    use bailiwick_policy::facts::HostFacts;
+    use bailiwick_policy::path::AbsPath;
+
+    use super::*;
+
+    #[test]
+    fn what_governs_the_sandbox_is_read_only_behind_pinned_folders() {
+        let path = |text: &str| AbsPath::new(text).unwrap();
+        let caps = ["fs:read,write:/w", "fs:read:/r"].map(|cap| cap.parse().unwrap());
+        let facts = ["/w/.git/deep/m.toml", "/w/.agents/rules/m.toml", "/r/m.toml", "/elsewhere/m.toml"]
+            .into_iter()
+            .fold(HostFacts::unknown(), |facts, file| facts.with_locked(path(file)));
+        let plan = Plan::of("probe", &Authority::of(&caps).unwrap(), &facts).unwrap();
+        let view = View::of(&plan, Target::Bwrap).unwrap();
+        let later = run_later(&plan, &view);
+        let writable = |path: &str| {
+            let found: Vec<bool> =
+                later.iter().filter(|one| one.path == path).map(|one| one.writable).collect();
+            assert!(
+                found.len() <= 1,
+                "{path} is mounted once: a second mount would show what the first covers"
+            );
+            found.first().copied()
+        };
+        assert_eq!(writable("/w/.git"), Some(true), "it cannot be moved away");
+        assert_eq!(writable("/w/.git/deep"), Some(true));
+        assert_eq!(writable("/w/.git/deep/m.toml"), Some(false));
+        assert_eq!(writable("/w/.git/hooks"), Some(false), "and what was closed stays closed");
+        assert_eq!(writable("/w/.agents"), Some(false), "read-only as a whole");
+        assert_eq!(writable("/w/.agents/rules"), None, "and nothing in it is opened again");
+        assert_eq!((writable("/r/m.toml"), writable("/elsewhere/m.toml")), (None, None));
+        let paths: Vec<&str> = later.iter().map(|one| &*one.path).collect();
+        assert!(paths.is_sorted(), "outer before inner: {paths:?}");
+    }
 }

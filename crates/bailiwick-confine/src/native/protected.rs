@@ -86,6 +86,10 @@ fn close(layout: &mut Layout, tree: &Tree<'_>, rest: &Path, closing: Closing) ->
         path.push(part);
         source.push(part);
         let last = index + 1 == parts.len();
+        let around = layout.tree_around(&path).map(|(_, host)| host.writable);
+        if closing == Closing::ReadOnly && around == Some(false) {
+            return Ok(()); // all of it is closed already: a folder on the way would open it again
+        }
         match std::fs::symlink_metadata(&source).ok() {
             None => return Ok(()),
             Some(found) if found.is_symlink() => return Ok(()),

@@ -360,6 +360,16 @@ fn the_manifest_of_a_run_cannot_be_changed_inside() {
             assert!(out(&ran).contains("capabilities"), "(control) it can be read: {}", err(&ran));
             assert_eq!(world.text("w/beside"), "x\n", "(control) what lies beside it can be written");
         }
+        // In a directory that is closed as a whole, the way to the manifest opens nothing.
+        manifest(world, "w/.agents/sub/server.toml");
+        let ran = world.sh(
+            &["--manifest", "{}/w/.agents/sub/server.toml"],
+            "echo >{}/w/.agents/sub/new; echo >{}/w/.agents/new; mkdir {}/w/.agents/sub/dir; exit 0",
+        );
+        assert_eq!(ran.status.code(), Some(0), "{}", err(&ran));
+        for name in [".agents/sub/new", ".agents/new", ".agents/sub/dir"] {
+            assert!(!world.at("w").join(name).exists(), "{name} as {:?}", world.user);
+        }
         symlink("sub/server.toml", world.at("w/link.toml")).expect("a link");
         let ran = world.sh(&["--manifest", "link.toml"], "echo ran");
         assert_eq!(ran.status.code(), Some(125), "{}", err(&ran));
