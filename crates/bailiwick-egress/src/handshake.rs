@@ -89,7 +89,7 @@ async fn pass_answer(server: &Stream, client: &Stream) -> Result<ServerAnswer, E
                 return Ok(ServerAnswer::Other);
             }
             ServerAnswer::Incomplete => {}
-            known => return Ok(known),
+            known @ (ServerAnswer::Retry | ServerAnswer::Other) => return Ok(known),
         }
     }
 }
