@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::diff::Difference;
 use bailiwick_policy::finding::Code;
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::manifest::{Declared, Manifest};
 use bailiwick_policy::snapshot::Snapshot;
 
 /// The most lines that are shown for one difference.
@@ -15,7 +15,8 @@ const SHOWN: usize = 8;
 
 /// New lines of the tool, or of the server, that the difference is about.
 pub(crate) fn added(base: &Snapshot, new: &Snapshot, difference: &Difference) -> Vec<String> {
-    if !difference.widens() || difference.example().is_none() && !is_new_tool(difference) {
+    let shown = difference.example().is_some() || is_new_tool(difference) || is_hidden(difference);
+    if !difference.widens() || !shown {
         return Vec::new();
     }
     let old = lines(base.manifest(), difference.tool());
@@ -34,16 +35,20 @@ fn is_new_tool(difference: &Difference) -> bool {
     matches!(difference.code(), Code::ToolAdded | Code::ToolAddedHighRisk)
 }
 
+fn is_hidden(difference: &Difference) -> bool {
+    difference.code() == Code::CapabilityBeyondPolicy
+}
+
 fn lines(manifest: &Manifest, tool: Option<&str>) -> BTreeSet<String> {
-    let lines = match tool {
-        None => manifest.server_capabilities(),
+    let grants = |line: &&Declared<Capability>| !matches!(line.value, Capability::Assert { .. });
+    let texts = |line: &Declared<Capability>| line.value.to_string();
+    match tool {
+        None => manifest.server_capabilities().iter().filter(grants).map(texts).collect(),
         Some(name) => {
-            let tool = manifest.tools().iter().find(|tool| tool.name() == name);
-            tool.and_then(|tool| tool.capabilities()).unwrap_or_default()
+            let tools = manifest.tools().iter().filter(|tool| tool.name() == name);
+            tools.flat_map(|tool| tool.lines()).filter(grants).map(texts).collect()
         }
-    };
-    let grants = lines.iter().filter(|line| !matches!(line.value, Capability::Assert { .. }));
-    grants.map(|line| line.value.to_string()).collect()
+    }
 }
 
 /// Whether a line is of the kind that a code is about; codes about the whole are about every kind.

@@ -15,7 +15,7 @@ use bailiwick_policy::capability::{Capability, Endpoint};
 use bailiwick_policy::diff::Date;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Span};
-use bailiwick_policy::manifest::{Declared, Manifest, Stance};
+use bailiwick_policy::manifest::{Declared, Manifest};
 use bailiwick_policy::path::{AbsPath, Root};
 
 /// One `--set NAME=PATH`.
@@ -205,14 +205,7 @@ fn value(name: &str, settings: &[Setting]) -> Option<String> {
 /// The path variables of a manifest, each with the first line that uses it.
 fn variables(manifest: &Manifest) -> BTreeMap<&str, Span> {
     let mut names = BTreeMap::new();
-    let policies = manifest.tools().iter().filter_map(|tool| tool.policy());
-    let stances = policies.flat_map(|policy| [policy.read(), policy.write()]);
-    let of_policies = stances.flat_map(|stance| match stance {
-        Stance::Only(lines) => &**lines,
-        Stance::Unspecified | Stance::None | Stance::All => &[],
-    });
-    let of_tools = manifest.tools().iter().flat_map(|tool| tool.capabilities().unwrap_or_default());
-    for line in manifest.server_capabilities().iter().chain(of_tools).chain(of_policies) {
+    for line in manifest.lines() {
         if let Some(name) = variable(line) {
             names.entry(name).or_insert(line.span);
         }

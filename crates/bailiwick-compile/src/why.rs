@@ -1,8 +1,6 @@
 //! What the coverage of several targets says in the same words.
 
-use bailiwick_policy::capability::ClockActions;
 use bailiwick_policy::enforcement::Held;
-use bailiwick_policy::manifest::Limits;
 use bailiwick_policy::plan::{Network, Plan};
 
 /// Files, by mounts: how, and what the mounts widen.
@@ -25,31 +23,6 @@ pub(crate) fn no_network(plan: &Plan) -> Held {
             "an own network namespace: nothing can be reached, not even the declared hosts"
         }
     })
-}
-
-/// Programs, for a sandbox that shows all of them.
-pub(crate) fn every_program(plan: &Plan) -> Held {
-    if plan.exec().any.is_some() {
-        return Held::kernel("every program may be started");
-    }
-    Held::unsupported("every program that is visible can be started; there is no list of programs")
-}
-
-/// The clock, which no namespace hides.
-pub(crate) fn clock(plan: &Plan) -> Held {
-    let system = plan.clock().is_some_and(|clock| clock.contains(ClockActions::SYSTEM));
-    if system {
-        return Held::kernel("the clock can be read, and without capabilities not be set");
-    }
-    Held::unsupported("every process can read the clock")
-}
-
-/// Limits, for a sandbox that sets none.
-pub(crate) fn no_limits(plan: &Plan, instead: &str) -> Held {
-    if *plan.limits() == Limits::default() {
-        return Held::kernel("no limit is declared");
-    }
-    Held::unsupported(instead)
 }
 
 /// Local services, for a sandbox without a socket filter: what is visible can be talked to.

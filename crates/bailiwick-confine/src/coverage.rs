@@ -1,7 +1,7 @@
 //! How well the native backend holds each aspect of a plan, with what this host has.
 
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::plan::{Network, Plan};
 
 /// What the host gives and what the plan came to.
@@ -26,7 +26,7 @@ pub(crate) fn of(plan: &Plan, means: Means, limits: Held) -> Coverage {
         Aspect::Environment => Held::kernel("a new process with only these variables"),
         Aspect::Ipc => ipc(plan, means),
         Aspect::Processes => Held::kernel("own user and pid namespaces, no capabilities"),
-        Aspect::Clock => Held::unsupported("the clock is visible to every process"),
+        Aspect::Clock => judge::clock(plan),
         Aspect::Limits => limits.clone(),
     })
 }

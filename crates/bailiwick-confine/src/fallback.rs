@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Network, Plan};
 use rustix::fs::{Mode, OFlags};
 
@@ -94,7 +94,7 @@ fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
         Aspect::Processes if level.holds_signals() => Held::kernel("Landlock holds signals, the filter tracing")
             .superset("priorities and limits of the user's processes can be changed; one that leaves its session can stay"),
         Aspect::Processes => Held::unsupported("processes of the same user can be signalled"),
-        Aspect::Clock => Held::unsupported("the clock is visible to every process"),
+        Aspect::Clock => judge::clock(plan),
         Aspect::Limits => limits.clone(),
     }
     })

@@ -16,7 +16,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bailiwick_policy::enforcement::{Held, Precision};
+use bailiwick_policy::enforcement::{Held, Precision, judge};
 use bailiwick_policy::manifest::Limits;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -75,6 +75,9 @@ impl Applied {
             applied.resources.push((Resource::Fsize, bytes));
             applied.held.push(("file size", Held::kernel("resource limit for each file")));
         }
+        if limits.timeout_ms.is_some() {
+            applied.held.push(("time", Held::mediated("the supervisor ends it when its time is over")));
+        }
         applied
     }
 
@@ -123,7 +126,7 @@ impl Applied {
     /// How well the limits are held together: as well as the weakest.
     pub(crate) fn held(&self) -> Held {
         let Some(level) = self.held.iter().map(|(_, held)| held.level).min() else {
-            return Held::kernel("no limit was asked for");
+            return judge::no_limits();
         };
         let precision = self.held.iter().map(|(_, held)| held.precision).min().unwrap_or(Precision::Exact);
         let why: Vec<String> = self.held.iter().map(|(what, held)| format!("{what}: {}", held.why)).collect();

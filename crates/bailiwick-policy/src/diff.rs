@@ -1,16 +1,20 @@
 //! What changed between two manifests, decided by containment of authority and never by comparing strings.
 //!
-//! A widening is reported if and only if the new authority is not within the old one. Path variables are
-//! symbols here: a review does not depend on a host.
+//! Compared are what each tool may touch, what the server as a whole may touch, the stances of policies, and
+//! constraints, arguments, limits and pins. Nothing is reported as wider only if nothing is, on any host: path
+//! variables are symbols here, and lines and policies are also compared by themselves.
 
 mod accept;
 mod compare;
+mod stances;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use accept::{Accepted, Date};
 pub use verdict::{Question, Verdict};
+
+pub(crate) use verdict::is_run_later;
 
 use crate::finding::{Code, Findings, Severity};
 use crate::snapshot::Snapshot;

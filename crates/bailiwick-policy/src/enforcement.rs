@@ -3,6 +3,8 @@
 //! Claiming more than is held is the worst bug this project can have: whoever makes a [`Coverage`] must name
 //! every aspect, and what is not known to be held is `unsupported`.
 
+pub mod judge;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

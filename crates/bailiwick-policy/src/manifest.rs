@@ -3,18 +3,23 @@
 //! `text → Manifest → Checked`: reading finds what is wrong with the text, checking what is wrong with it on
 //! this host. Both are all or nothing; a manifest with a finding grants nothing.
 
+mod authority;
 mod check;
+mod hidden;
 mod limits;
 mod policy;
 mod read;
 mod render;
 mod schema;
+#[cfg(test)]
+mod tests;
 
-pub use check::{Checked, CheckedTool, Origin};
-pub use limits::Limits;
+pub use check::{Checked, CheckedTool, ExplainedRequest, Origin};
+pub use limits::{Limit, Limits};
 pub use policy::{Risk, Stance, ToolPolicy};
 pub use schema::SCHEMA;
 
+pub(crate) use authority::{named_for_writing, symbolic};
 pub(crate) use read::read_node;
 
 use std::collections::BTreeMap;
@@ -224,13 +229,9 @@ impl Tool {
     /// Whether the tool says anything about files, so that paths in its arguments can be judged.
     #[must_use]
     pub fn has_file_stance(&self) -> bool {
-        let by_policy = self.policy.as_ref().is_some_and(|policy| {
-            *policy.read() != Stance::Unspecified || *policy.write() != Stance::Unspecified
-        });
-        let by_lines = |lines: &Vec<Declared<Capability>>| {
-            lines.iter().any(|line| matches!(line.value, Capability::Fs { .. }))
-        };
-        by_policy || self.capabilities.as_ref().is_some_and(by_lines)
+        let stances = self.policy.iter().flat_map(|policy| [policy.read(), policy.write()]);
+        let by_policy = stances.into_iter().any(|stance| !stance.is_unspecified());
+        by_policy || self.lines().any(|line| matches!(line.value, Capability::Fs { .. }))
     }
 
     /// When and how often it may run.

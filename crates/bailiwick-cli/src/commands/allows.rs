@@ -1,11 +1,11 @@
 //! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
 
 use annotate_snippets::Level;
-use bailiwick_policy::authority::{Authority, Explanation, Request};
+use bailiwick_policy::authority::{Authority, Request};
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::{Checked, CheckedTool, Declared, Manifest, Origin};
+use bailiwick_policy::manifest::{Checked, CheckedTool, ExplainedRequest, Origin};
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};
@@ -28,13 +28,7 @@ struct Case {
 /// The answer and the lines that bear on it.
 struct Decision {
     request: Capability,
-    explanation: Explanation,
-    /// Lines that allow it.
-    origins: Vec<Origin>,
-    /// Lines that would allow it, but for the tool's policy.
-    outvoted: Vec<Origin>,
-    /// Lines of the same kind that do not cover it.
-    near: Vec<Origin>,
+    explained: ExplainedRequest,
     /// Denied only because of what lies below the path that was asked for.
     only_itself: bool,
 }
@@ -70,24 +64,10 @@ fn open(args: &Allows) -> Result<Case, Useless> {
 
 fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
     let request: Capability = text.parse()?;
-    let (explanation, origins) = case.checked.explain(&request, tool, &case.facts)?;
-    let (mut outvoted, mut near) = (Vec::new(), Vec::new());
-    if !explanation.is_allowed() {
-        let asked = Authority::of(std::slice::from_ref(&request))?;
-        for (owner, line) in lines_of(case.checked.manifest(), tool.map(CheckedTool::name)) {
-            if std::mem::discriminant(&line.value) != std::mem::discriminant(&request) {
-                continue;
-            }
-            let resolved = line.value.resolve(|name| case.facts.variable(name).cloned())?;
-            let covers = asked.within(&Authority::of(&[resolved])?).holds();
-            let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
-            let lines = if covers { &mut outvoted } else { &mut near };
-            lines.push(Origin { tool, capability, span: line.span });
-        }
-    }
+    let explained = case.checked.explain(&request, tool, &case.facts)?;
     let authority = tool.map_or_else(|| case.checked.authority(), CheckedTool::authority);
-    let only_itself = !explanation.is_allowed() && allows_itself(authority, &request);
-    Ok(Decision { request, explanation, origins, outvoted, near, only_itself })
+    let only_itself = !explained.explanation.is_allowed() && allows_itself(authority, &request);
+    Ok(Decision { request, explained, only_itself })
 }
 
 /// Whether the path of a request without globs is allowed by itself, whatever lies below it.
@@ -104,20 +84,8 @@ fn allows_itself(authority: &Authority, request: &Capability) -> bool {
     literal && asked.all(|(_, request)| authority.allows(request))
 }
 
-/// The lines of the server and of one tool, or of all.
-fn lines_of<'a>(
-    manifest: &'a Manifest,
-    tool: Option<&'a str>,
-) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {
-    let tools = manifest.tools().iter().filter(move |own| tool.is_none_or(|name| own.name() == name));
-    let of_tools = tools.flat_map(|own| {
-        own.capabilities().unwrap_or_default().iter().map(move |line| (Some(own.name()), line))
-    });
-    manifest.server_capabilities().iter().map(|line| (None, line)).chain(of_tools)
-}
-
 fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
-    let exit = if decision.explanation.is_allowed() { Exit::Fine } else { Exit::Found };
+    let exit = if decision.explained.explanation.is_allowed() { Exit::Fine } else { Exit::Found };
     let text = match args.format {
         AnswerFormat::Text => text(case, decision, args.tool.as_deref()),
         AnswerFormat::Json => json::document(&document(case, decision, args.tool.as_deref())),
@@ -127,7 +95,7 @@ fn answer(args: &Allows, case: &Case, decision: &Decision) -> Answer {
 
 fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
     let subject = tool.map_or_else(|| "the server".to_owned(), |tool| format!("the tool `{tool}`"));
-    if decision.explanation.is_allowed() {
+    if decision.explained.explanation.is_allowed() {
         allowed(case, decision, &subject)
     } else {
         denied(case, decision, &subject)
@@ -135,21 +103,21 @@ fn text(case: &Case, decision: &Decision, tool: Option<&str>) -> String {
 }
 
 fn allowed(case: &Case, decision: &Decision, subject: &str) -> String {
-    let explanation = &decision.explanation;
+    let explanation = &decision.explained.explanation;
     let title = format!("{subject} may use `{}`", decision.request);
     let together = explanation.deciding().join(" and ");
-    let notes = match &*decision.origins {
+    let notes = match &*decision.explained.origins {
         [] if together.is_empty() => vec!["several lines together allow it".to_owned()],
         [] => vec![format!("no single line allows it; among those that do together: `{together}`")],
         _ => Vec::new(),
     };
     let level = Level::NOTE.with_name("allowed");
-    let lines = decision.origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
+    let lines = decision.explained.origins.iter().take(SHOWN).map(|origin| (origin.span, owner(origin)));
     snippet::remarks(level, (explanation.axis().as_str(), &title), &case.source, lines, &notes) + "\n"
 }
 
 fn denied(case: &Case, decision: &Decision, subject: &str) -> String {
-    let explanation = &decision.explanation;
+    let explanation = &decision.explained.explanation;
     let title = if explanation.is_undecided() {
         format!("whether {subject} may use `{}` is too hard to decide", decision.request)
     } else {
@@ -160,7 +128,7 @@ fn denied(case: &Case, decision: &Decision, subject: &str) -> String {
         notes
             .push("the path itself is allowed; a request without globs asks for all below it too".to_owned());
     }
-    let (lines, remark) = match (&*decision.outvoted, &*decision.near) {
+    let (lines, remark) = match (&*decision.explained.outvoted, &*decision.explained.near) {
         ([], near) => (near, ", does not cover it"),
         (outvoted, _) => (outvoted, ", would allow it"),
     };
@@ -168,7 +136,7 @@ fn denied(case: &Case, decision: &Decision, subject: &str) -> String {
         notes.push("no line is about this at all".to_owned());
     }
     match explanation.smallest_grant() {
-        Some(grant) if decision.outvoted.is_empty() => {
+        Some(grant) if decision.explained.outvoted.is_empty() => {
             notes.push(format!("the smallest grant that would allow it is `{grant}`"));
         }
         _ => notes.push("the tool's own policy does not allow it".to_owned()),
@@ -183,7 +151,7 @@ fn owner(origin: &Origin) -> String {
 }
 
 fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json::Value {
-    let explanation = &decision.explanation;
+    let explanation = &decision.explained.explanation;
     let lines = |origins: &[Origin]| -> Vec<serde_json::Value> {
         let line = |origin: &Origin| {
             let place = json::place(case.source.place(origin.span.start));
@@ -200,9 +168,9 @@ fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json:
         "undecided": explanation.is_undecided(),
         "axis": explanation.axis().as_str(),
         "asked": explanation.asked(),
-        "lines": lines(&decision.origins),
-        "outvoted": lines(&decision.outvoted),
-        "near": lines(&decision.near),
+        "lines": lines(&decision.explained.origins),
+        "outvoted": lines(&decision.explained.outvoted),
+        "near": lines(&decision.explained.near),
         "only_itself": decision.only_itself,
         "deciding": explanation.deciding(),
         "smallest_grant": explanation.smallest_grant(),

@@ -71,7 +71,10 @@ fn summarise(text: &str, settings: &[Setting]) -> Result<Summary, Vec<Finding>> 
     };
     let facts = facts::for_manifest(&manifest, settings)?;
     let checked = manifest.check(&facts).map_err(bailiwick_policy::finding::Findings::into_vec)?;
-    Ok(Summary::of(&checked, snapshot))
+    if checked.hidden_lines().is_empty() {
+        return Ok(Summary::of(&checked, snapshot));
+    }
+    Err(checked.hidden_lines().to_vec())
 }
 
 impl Summary {

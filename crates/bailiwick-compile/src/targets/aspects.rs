@@ -1,6 +1,6 @@
 //! What several targets say of an aspect in the same words, and the trees that a mounting target shows.
 
-use bailiwick_policy::capability::{ClockActions, Endpoint, Program};
+use bailiwick_policy::capability::{Endpoint, Program};
 use bailiwick_policy::enforcement::{Aspect, Held};
 use bailiwick_policy::net::{NetRule, Speech};
 use bailiwick_policy::path::AbsPath;
@@ -55,43 +55,6 @@ pub(super) fn mounted(plan: &Plan, why: &str) -> Held {
             Held::kernel(why).superset(what)
         }
     }
-}
-
-/// Where all is granted there is nothing to hold.
-pub(super) fn granted() -> Held {
-    Held::kernel("all of it is granted: there is nothing to hold")
-}
-
-/// The clock, which no sandbox here hides.
-pub(super) fn clock(plan: &Plan) -> Held {
-    let all = ClockActions::SYSTEM.union(ClockActions::TZDATA);
-    if plan.clock().is_some_and(|held| held.contains(all)) {
-        return granted();
-    }
-    Held::unsupported("every process can tell the time, and the base shows the time zones")
-}
-
-/// Limits, of which the target holds those named.
-pub(super) fn limits(plan: &Plan, holds: &[&str], how: &str) -> Held {
-    let declared = declared(plan);
-    let missed: Vec<&str> = declared.iter().copied().filter(|name| !holds.contains(name)).collect();
-    match (&*declared, &*missed) {
-        ([], _) => Held::kernel("no limit is declared: there is nothing to hold"),
-        (_, []) => Held::kernel(how),
-        (_, missed) => Held::unsupported(format!("nobody holds {} here", missed.join(", "))),
-    }
-}
-
-fn declared(plan: &Plan) -> Vec<&'static str> {
-    let limits = plan.limits();
-    let all = [
-        ("timeout", limits.timeout_ms),
-        ("memory", limits.memory),
-        ("pids", limits.pids),
-        ("cpu", limits.cpu_milli),
-        ("file_size", limits.file_size),
-    ];
-    all.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name).collect()
 }
 
 /// A network behind a gateway that reads host and port, and perhaps no more.

@@ -12,7 +12,7 @@
 //! later are protected only if they exist when it starts.
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
@@ -74,17 +74,15 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
         Aspect::Network => {
             why::no_network(plan).superset("no filter: sockets to a virtual machine's host can be opened")
         }
-        Aspect::Exec => why::every_program(plan),
+        Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("cleared; then PATH, HOME, LANG and the declared variables"),
         Aspect::Ipc => why::visible_sockets(plan),
         Aspect::Processes if plan.nested_sandbox() => {
             Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
         }
         Aspect::Processes => Held::kernel("own pid, ipc and user namespaces, further ones are refused"),
-        Aspect::Clock => why::clock(plan),
-        Aspect::Limits => {
-            why::no_limits(plan, "it sets no limits; start it under `systemd-run` or `prlimit`")
-        }
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
     })
 }
 
@@ -178,6 +176,9 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
             "started as root, it can leave setuid files in writable folders: start it as a plain user"
                 .to_owned(),
         );
+    }
+    if plan.limits().declared().next().is_some() {
+        notes.push("it sets no limits: start it under `systemd-run` or `prlimit`".to_owned());
     }
     if plan.nested_sandbox() {
         notes.push("`nestedSandbox` leaves user namespaces open, and nothing else".to_owned());

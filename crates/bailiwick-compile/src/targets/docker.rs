@@ -13,8 +13,8 @@ mod compose;
 use std::borrow::Cow;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::manifest::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
@@ -64,28 +64,20 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
                     .superset("before Docker 28 the host itself answers there")
             }
         },
-        Aspect::Exec => why::every_program(plan),
-        Aspect::Environment => Held::kernel("the declared variables, those of the image, and HOSTNAME"),
+        Aspect::Exec => judge::every_program(plan),
+        Aspect::Environment => Held::kernel("the runtime starts it with these variables")
+            .superset("HOSTNAME and those of the image are there too"),
         Aspect::Ipc => why::visible_sockets(plan),
         Aspect::Processes if plan.nested_sandbox() => Held::kernel(
             "own pid and ipc namespaces; Docker's own filter still refuses a nested sandbox its own",
         ),
         Aspect::Processes => Held::kernel("own pid and ipc namespaces, no capability to make further ones"),
-        Aspect::Clock => why::clock(plan),
-        Aspect::Limits => limits(plan.limits()),
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => {
+            let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
+            judge::limits(plan.limits(), &holds, "cgroups, and a resource limit for the size of files")
+        }
     })
-}
-
-fn limits(limits: &Limits) -> Held {
-    match *limits {
-        limits if limits == Limits::default() => Held::kernel("no limit is declared"),
-        Limits { timeout_ms: None, .. } => {
-            Held::kernel("cgroups, and a resource limit for the size of files")
-        }
-        Limits { .. } => {
-            Held::kernel("cgroups, and a resource limit for the size of files").superset("no limit of time")
-        }
-    }
 }
 
 /// What the command line and `compose.yaml` both say.

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::Endpoint;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::facts::Place;
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{BASE, Network, Plan};
 
 use crate::view::{Tree, View, is_within, run_later};
@@ -77,8 +77,10 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             why::files(plan, "everything not named is hidden or read-only, no capability to remount")
                 .superset("started as root, the host's `/run/firejail` is writable")
         }
-        Aspect::Network => why::no_network(plan),
-        Aspect::Exec => why::every_program(plan),
+        Aspect::Network if plan.ipc().endpoints.is_empty() => why::no_network(plan),
+        Aspect::Network => why::no_network(plan)
+            .superset("no filter of families: sockets to a virtual machine's host can be opened"),
+        Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => {
             Held::kernel("cleared by `env -i`; then the declared variables and firejail's own")
         }
@@ -89,19 +91,11 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             why::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
         }
         Aspect::Processes => Held::kernel("own pid and ipc namespaces, further ones are refused"),
-        Aspect::Clock => why::clock(plan),
-        Aspect::Limits => limits(plan.limits()),
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => {
+            judge::limits(plan.limits(), &[Limit::FileSize], "a resource limit for the size of files")
+        }
     })
-}
-
-fn limits(limits: &Limits) -> Held {
-    if *limits == Limits::default() {
-        return Held::kernel("no limit is declared");
-    }
-    if (Limits { file_size: None, ..*limits }) == Limits::default() {
-        return Held::kernel("a resource limit for the size of files");
-    }
-    Held::unsupported("only the size of files is limited; start it under `systemd-run` for the rest")
 }
 
 /// The filters of sockets.
@@ -246,6 +240,9 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
             "started as root, it can leave setuid files in writable folders: start it as a plain user"
                 .to_owned(),
         );
+    }
+    if plan.limits().declared().any(|limit| limit != Limit::FileSize) {
+        notes.push("it limits only the size of files: start it under `systemd-run` for the rest".to_owned());
     }
     if plan.nested_sandbox() {
         notes.push(

@@ -10,8 +10,9 @@ mod policies;
 use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::facts::Place;
+use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Mount, Network, Plan};
 
 use super::aspects;
@@ -40,16 +41,18 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => aspects::mounted(plan, "a container's own root, read-only, with the plan's trees"),
+        Aspect::Files => aspects::mounted(plan, "a container's own root, read-only, with the plan's trees")
+            .superset("all of the image can be read"),
         Aspect::Network => network(plan),
-        Aspect::Exec if plan.exec().any.is_some() => aspects::granted(),
-        Aspect::Exec => Held::unsupported("every program of the image can be started"),
+        Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("the runtime starts it with these variables")
             .superset("those of the image and the cluster's own are there too"),
         Aspect::Ipc => aspects::mounted_sockets(plan),
         Aspect::Processes => Held::kernel("its own pid namespace"),
-        Aspect::Clock => aspects::clock(plan),
-        Aspect::Limits => aspects::limits(plan, &["memory", "cpu"], "the container's cgroup"),
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => {
+            judge::limits(plan.limits(), &[Limit::Memory, Limit::Cpu], "the container's cgroup")
+        }
     })
 }
 

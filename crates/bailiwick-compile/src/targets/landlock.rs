@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Network, Plan};
 use serde::Serialize;
 
@@ -136,14 +136,18 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             }
         }
         Aspect::Network => Held::unsupported("Landlock knows TCP ports and nothing else of a network"),
-        Aspect::Exec if plan.exec().any.is_some() => aspects::granted(),
+        Aspect::Exec if plan.exec().any.is_some() => {
+            Held::kernel("Landlock, by tree: programs start from the system's folders alone")
+        }
         Aspect::Exec => Held::kernel("only the granted programs can be read and started")
             .superset("library folders hold programs too"),
         Aspect::Environment => Held::unsupported("the process has the environment that it was started with"),
         Aspect::Ipc => Held::unsupported("sockets in the file system can be connected to"),
-        Aspect::Processes => Held::kernel("signals and tracing stay within the domain"),
-        Aspect::Clock => aspects::clock(plan),
-        Aspect::Limits => aspects::limits(plan, &[], ""),
+        Aspect::Processes => {
+            Held::kernel("signals and tracing stay within the domain").superset("other processes can be seen")
+        }
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
     })
 }
 

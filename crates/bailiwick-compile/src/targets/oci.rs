@@ -10,8 +10,8 @@ mod config;
 mod seccomp;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, Level, judge};
+use bailiwick_policy::manifest::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
@@ -44,7 +44,7 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
         Aspect::Files => why::files(plan, "a read-only root with binds, no capability and no call to mount"),
         Aspect::Network => why::no_network(plan),
-        Aspect::Exec => why::every_program(plan),
+        Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("nothing but PATH, HOME, LANG and the declared variables"),
         Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
             Held::kernel("no Unix socket can be made but pairs; abstract ones end at the network namespace")
@@ -54,19 +54,19 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
         }
         Aspect::Processes => Held::kernel("own pid, ipc and user namespaces, further ones are refused"),
-        Aspect::Clock => why::clock(plan),
+        Aspect::Clock => judge::clock(plan),
         Aspect::Limits => limits(plan.limits()),
     })
 }
 
 fn limits(limits: &Limits) -> Held {
-    if *limits == Limits::default() {
-        return Held::kernel("no limit is declared");
+    let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
+    let held = judge::limits(limits, &holds, "cgroups, and a resource limit for the size of files");
+    let by_cgroup = limits.declared().any(|limit| limit != Limit::FileSize);
+    if held.level == Level::Kernel && by_cgroup {
+        return held.superset("started by a user only the size of files is limited");
     }
-    let held = Held::kernel("cgroups, and a resource limit for the size of files");
-    let held = if limits.timeout_ms.is_some() { held.superset("no limit of time") } else { held };
-    let by_cgroup = limits.memory.or(limits.pids).or(limits.cpu_milli).is_some();
-    if by_cgroup { held.superset("started by a user only the size of files is limited") } else { held }
+    held
 }
 
 fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
 use bailiwick_policy::plan::{FileGrant, Network, Plan};
 use bailiwick_policy::run_later::fixed_names;
 
@@ -78,13 +78,14 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
         Aspect::Network => {
             aspects::gateway(plan, "only the egress gateway on localhost can be reached (untested)")
         }
-        Aspect::Exec if plan.exec().any.is_some() => aspects::granted(),
+        Aspect::Exec if plan.exec().any.is_some() => judge::every_program(plan),
         Aspect::Exec => Held::kernel("the kernel's sandbox, by the program's path (untested)"),
         Aspect::Environment => Held::unsupported("whoever starts it sets the environment"),
         Aspect::Ipc => Held::kernel("no service can be looked up, and sockets only by path (untested)"),
-        Aspect::Processes => Held::kernel("only processes in the sandbox can be signalled (untested)"),
-        Aspect::Clock => aspects::clock(plan),
-        Aspect::Limits => aspects::limits(plan, &[], ""),
+        Aspect::Processes => Held::kernel("only processes in the sandbox can be signalled (untested)")
+            .superset("others can be seen through sysctl"),
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
     })
 }
 

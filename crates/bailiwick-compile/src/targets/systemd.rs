@@ -8,7 +8,8 @@
 use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::net::HostPattern;
 use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan};
 use bailiwick_policy::run_later::fixed_names;
@@ -82,7 +83,7 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             plan,
             "a network namespace that the host makes, whose only way out has to be the egress gateway",
         ),
-        Aspect::Exec if plan.exec().any.is_some() => aspects::granted(),
+        Aspect::Exec if plan.exec().any.is_some() => judge::every_program(plan),
         Aspect::Exec => Held::kernel("everything but the granted programs is mounted noexec")
             .superset("library folders hold programs too"),
         Aspect::Environment => {
@@ -94,9 +95,10 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
                 .superset("namespaces can be made, for the sandbox within")
         }
         Aspect::Processes => Held::kernel("its own user, and other users' processes are invisible"),
-        Aspect::Clock => aspects::clock(plan),
+        Aspect::Clock => judge::clock(plan),
         Aspect::Limits => {
-            aspects::limits(plan, &["memory", "pids", "cpu", "file_size"], "cgroup and rlimits")
+            let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
+            judge::limits(plan.limits(), &holds, "cgroup and rlimits")
         }
     })
 }

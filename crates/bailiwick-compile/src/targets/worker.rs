@@ -4,7 +4,8 @@
 //! says so, and with the usual floor it is refused.
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Plan, Sourced};
 use serde_json::{Value, json};
 
@@ -44,12 +45,10 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
         Aspect::Files | Aspect::Network | Aspect::Exec | Aspect::Ipc | Aspect::Processes => shared(),
         Aspect::Environment => Held::advisory("a worker has its own copy, and native code the whole"),
-        Aspect::Clock => aspects::clock(plan),
-        Aspect::Limits => match aspects::limits(plan, &["memory"], "") {
-            held if plan.limits().memory.is_some() && held.why.is_empty() => {
-                Held::advisory("the heap is limited, and nothing else of the memory")
-            }
-            held => held,
-        },
+        Aspect::Clock => judge::clock(plan),
+        Aspect::Limits if plan.limits().declared().eq([Limit::Memory]) => {
+            Held::advisory("the heap is limited, and nothing else of the memory")
+        }
+        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
     })
 }

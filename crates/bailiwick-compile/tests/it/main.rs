@@ -12,6 +12,7 @@
 mod accepted;
 mod golden;
 mod hostile;
+mod levels;
 mod parsers;
 mod peers;
 mod run;

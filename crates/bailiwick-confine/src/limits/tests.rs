@@ -146,7 +146,9 @@ fn a_process_limit_is_claimed_only_where_it_means_what_was_asked() {
     let both = Applied::prepare(&limits, &nowhere(), own);
     assert_eq!(both.held().level, Level::Unsupported, "no group for the processor");
     assert!(both.held().why.contains("cpu: no control group"), "{}", both.held().why);
-    assert_eq!(Applied::prepare(&NONE, &nowhere(), PLAIN).held().level, Level::Kernel);
+    assert_eq!(Applied::prepare(&NONE, &nowhere(), PLAIN).held().level, Level::Unsupported);
+    let timed = Limits { timeout_ms: Some(9), file_size: Some(9), ..NONE };
+    assert_eq!(Applied::prepare(&timed, &nowhere(), PLAIN).held().level, Level::Mediated);
 }
 
 #[test]

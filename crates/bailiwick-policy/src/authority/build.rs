@@ -1,23 +1,36 @@
 //! Making an authority from lines that were granted together.
 
+use super::lines::{patterns, rules};
 use super::{ALLOWED, Authority, Axis, clock_flags, env_flags, exec_flags};
 use crate::capability::{
     Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
 };
-use crate::finding::Finding;
+use crate::finding::{Code, Finding};
 use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::{NetRule, NetScope};
 use crate::path::{PathPattern, PathScope};
 
+/// The most unions that an authority made of narrowed grants may be a conjunction of.
+const MAX_CLAUSES: usize = 64;
+
 /// What the lines of a grant say, axis by axis, before it becomes an authority.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
     files: Vec<(FsActions, PathPattern)>,
     net: Vec<NetRule>,
+    /// Paths and hosts that no list of patterns says.
+    entangled: Vec<Entangled>,
     exec: Vec<(Option<Program>, Flags)>,
     env: Vec<(Option<Box<str>>, Flags)>,
     ipc: Vec<(Option<Endpoint>, Flags)>,
     clock: Flags,
+}
+
+/// A conjunction that has to be joined as it is.
+#[derive(Debug, Clone)]
+enum Entangled {
+    Files(FsActions, PathScope),
+    Net(NetScope),
 }
 
 impl Authority {
@@ -70,16 +83,85 @@ impl Parts {
         self.ipc.push((None, ALLOWED));
     }
 
-    /// The authority for any number of calls, in any generation.
-    pub(crate) fn authority(self) -> Authority {
-        let scope = |action: FsActions| {
-            PathScope::union(self.files.iter().filter(|(own, _)| own.contains(action)).map(|(_, path)| path))
+    /// Adds all that an authority allows, its bounds on calls and generations apart.
+    ///
+    /// # Errors
+    /// A finding if too many conjunctions would have to be joined.
+    pub(crate) fn add_authority(&mut self, more: &Authority) -> Result<(), Finding> {
+        for (scope, action) in [
+            (&more.read, FsActions::READ),
+            (&more.write, FsActions::WRITE),
+            (&more.create, FsActions::CREATE),
+            (&more.delete, FsActions::DELETE),
+        ] {
+            // What may be written may be created and deleted too: it is said by `write` already.
+            if action != FsActions::WRITE && action != FsActions::READ && *scope == more.write {
+                continue;
+            }
+            match patterns(scope) {
+                Some(patterns) => self.files.extend(patterns.into_iter().map(|path| (action, path))),
+                None => self.entangled.push(Entangled::Files(action, scope.clone())),
+            }
+        }
+        match rules(&more.net) {
+            Some(rules) => self.net.extend(rules),
+            None => self.entangled.push(Entangled::Net(more.net.clone())),
+        }
+        self.exec.extend(grants(&more.exec));
+        self.env.extend(grants(&more.env));
+        self.ipc.extend(grants(&more.ipc));
+        self.clock = self.clock.union(more.clock);
+        self.check_clauses()
+    }
+
+    /// Joining conjunctions multiplies their clauses, action by action.
+    fn check_clauses(&self) -> Result<(), Finding> {
+        let files = |action: FsActions| {
+            let own = self.entangled.iter().filter_map(move |one| match one {
+                Entangled::Files(actions, scope) if actions.contains(action) => Some(scope.clauses().max(1)),
+                Entangled::Files(..) | Entangled::Net(_) => None,
+            });
+            own.fold(1, usize::saturating_mul)
         };
-        let write = scope(FsActions::WRITE);
-        let only_writes = self.files.iter().all(|(own, _)| {
-            own.contains(FsActions::WRITE)
-                || !(own.contains(FsActions::CREATE) || own.contains(FsActions::DELETE))
+        let net = self.entangled.iter().filter_map(|one| match one {
+            Entangled::Net(scope) => Some(scope.clauses().max(1)),
+            Entangled::Files(..) => None,
         });
+        let most = FsActions::NAMES.iter().map(|(_, action)| files(*action)).max().unwrap_or(1);
+        if most.max(net.fold(1, usize::saturating_mul)) <= MAX_CLAUSES {
+            return Ok(());
+        }
+        let message = "lines and policies of many tools overlap in globs that neither contains";
+        Err(Finding::new(Code::PlanInexpressible, message)
+            .help("write the lines of these tools as narrow as their policies"))
+    }
+
+    fn files_for(&self, action: FsActions) -> PathScope {
+        let own = self.files.iter().filter(|(own, _)| own.contains(action)).map(|(_, path)| path);
+        self.entangled.iter().fold(PathScope::union(own), |scope, one| match one {
+            Entangled::Files(actions, more) if actions.contains(action) => scope.join(more),
+            Entangled::Files(..) | Entangled::Net(_) => scope,
+        })
+    }
+
+    fn hosts(&mut self) -> NetScope {
+        let own = NetScope::union(std::mem::take(&mut self.net));
+        self.entangled.iter().fold(own, |scope, one| match one {
+            Entangled::Net(more) => scope.join(more),
+            Entangled::Files(..) => scope,
+        })
+    }
+
+    /// The authority for any number of calls, in any generation.
+    pub(crate) fn authority(mut self) -> Authority {
+        let net = self.hosts();
+        let scope = |action: FsActions| self.files_for(action);
+        let write = scope(FsActions::WRITE);
+        let alone = |own: FsActions| {
+            !own.contains(FsActions::WRITE)
+                && (own.contains(FsActions::CREATE) || own.contains(FsActions::DELETE))
+        };
+        let only_writes = !self.files.iter().any(|(own, _)| alone(*own)) && self.entangled.is_empty();
         // Mostly nobody grants creation or deletion alone: then all three are one set.
         let alone = |action| if only_writes { write.clone() } else { scope(action) };
         Authority {
@@ -87,7 +169,7 @@ impl Parts {
             create: alone(FsActions::CREATE),
             delete: alone(FsActions::DELETE),
             write,
-            net: NetScope::union(self.net),
+            net,
             exec: FlagMap::union_of(self.exec),
             env: FlagMap::union_of(self.env),
             ipc: FlagMap::union_of(self.ipc),
@@ -96,6 +178,11 @@ impl Parts {
             generations: FlagMap::uniform(ALLOWED),
         }
     }
+}
+
+fn grants<K: Ord + Clone>(map: &FlagMap<K>) -> impl Iterator<Item = (Option<K>, Flags)> {
+    let rest = (!map.rest().is_empty()).then_some((None, map.rest()));
+    rest.into_iter().chain(map.listed().map(|(key, flags)| (Some(key.clone()), flags)))
 }
 
 fn flags_of(actions: EnvActions, name: Option<&str>) -> Flags {

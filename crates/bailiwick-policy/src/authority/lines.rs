@@ -98,7 +98,8 @@ pub(crate) fn patterns(scope: &PathScope) -> Option<Vec<PathPattern>> {
     }
 }
 
-fn rules(scope: &NetScope) -> Option<Vec<NetRule>> {
+/// The rules of a scope; `None` if it is no plain union of them.
+pub(super) fn rules(scope: &NetScope) -> Option<Vec<NetRule>> {
     match scope {
         NetScope::None => Some(Vec::new()),
         NetScope::Any => None,

@@ -3,42 +3,84 @@
 use std::collections::BTreeMap;
 
 use super::Difference;
+use super::stances::{compare_hidden, compare_policies, newly_named};
 use crate::authority::{Authority, Axis};
 use crate::capability::Capability;
 use crate::finding::{Code, Finding, Findings, Severity};
 use crate::lattice::Containment;
-use crate::manifest::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool};
+use crate::manifest::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool, symbolic};
 
 /// The most pairs of tools that are looked at for renames; past that a renamed tool is one gone and one new.
 const MAX_RENAME_PAIRS: usize = 100_000;
 
 /// A tool that is gone, and what it was allowed.
-type Gone<'a> = (&'a Tool, Authority);
+type Gone<'a> = (&'a Tool, Beside);
+
+/// The two manifests whose server lines a tool's authority is made with.
+struct Servers<'a> {
+    base: &'a Manifest,
+    new: &'a Manifest,
+    /// Whether the lines of the two allow the same.
+    same: bool,
+}
+
+impl<'a> Servers<'a> {
+    fn of(base: &'a Manifest, new: &'a Manifest) -> Result<Self, Finding> {
+        let same = base.server_lines(&symbolic)? == new.server_lines(&symbolic)?;
+        Ok(Self { base, new, same })
+    }
+
+    /// What a tool may touch beside the old lines of the server, and beside the new ones.
+    fn beside(&self, tool: &Tool) -> Result<Beside, Finding> {
+        let new = self.new.tool_authority(tool, &symbolic)?;
+        let base = if self.same { new.clone() } else { self.base.tool_authority(tool, &symbolic)? };
+        Ok(Beside { base, new })
+    }
+}
+
+/// What one tool may touch, by whose server lines it stands beside.
+#[derive(PartialEq)]
+struct Beside {
+    base: Authority,
+    new: Authority,
+}
+
+impl Beside {
+    /// How the tool became wider on an axis. What the server's lines alone widen is reported of the server.
+    fn widened(&self, after: &Self, axis: Axis, tool: &Tool) -> Option<Difference> {
+        let difference = widened(axis, code_for(axis), Some(tool.name()), &self.base, &after.new)?;
+        let same_server = [(&self.base, &after.base), (&self.new, &after.new)];
+        let by_server = same_server.iter().all(|(old, new)| new.within_on(axis, old).holds());
+        (!by_server).then_some(difference)
+    }
+}
 
 /// Everything that differs, the gravest first, then by tool.
 pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>, Findings> {
     let mut found = Vec::new();
     compare_header(base, new, &mut found);
     compare_server(base, new, &mut found)?;
+    let servers = Servers::of(base, new)?;
     let old: BTreeMap<&str, &Tool> = base.tools().iter().map(|tool| (tool.name(), tool)).collect();
     let fresh: BTreeMap<&str, &Tool> = new.tools().iter().map(|tool| (tool.name(), tool)).collect();
     for (name, tool) in &fresh {
         if let Some(before) = old.get(name) {
-            compare_tool(base, before, new, tool, &mut found)?;
+            compare_tool(&servers, before, tool, &mut found)?;
         }
     }
     let gone = old.values().filter(|tool| !fresh.contains_key(tool.name()));
     let mut gone: Vec<Gone<'_>> =
-        gone.map(|tool| Ok((*tool, base.reviewed_tool(tool)?))).collect::<Result<_, Finding>>()?;
+        gone.map(|tool| Ok((*tool, servers.beside(tool)?))).collect::<Result<_, Finding>>()?;
     let mut pairs = MAX_RENAME_PAIRS;
     for tool in fresh.values().filter(|tool| !old.contains_key(tool.name())) {
         let looked_at = gone.len().min(pairs);
         pairs -= looked_at;
-        compare_added(&mut gone, looked_at, new, tool, &mut found)?;
+        compare_added(&mut gone, looked_at, &servers, tool, &mut found)?;
     }
     for (tool, _) in gone {
         found.push(narrowed(Code::ToolRemoved, tool, "the tool is gone"));
     }
+    compare_totals(base, new, &mut found)?;
     sort(&mut found);
     Ok(found)
 }
@@ -117,9 +159,12 @@ fn compare_pins(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
 }
 
 fn compare_server(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) -> Result<(), Findings> {
-    let (before, after) = (base.reviewed_server()?, new.reviewed_server()?);
+    let (before, after) = (base.server_lines(&symbolic)?, new.server_lines(&symbolic)?);
     for axis in Axis::ALL {
         found.extend(widened(axis, Code::ServerWidened, None, &before, &after));
+    }
+    if let Some(message) = newly_named(base.server.iter(), new.server.iter()) {
+        found.push(plain(Code::ServerWidened, message, true));
     }
     let wider = found.iter().any(|difference| difference.code == Code::ServerWidened);
     if !wider && !before.within(&after).holds() {
@@ -129,30 +174,71 @@ fn compare_server(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
     Ok(())
 }
 
+/// The server as a whole: what it may touch beyond before is reported unless a tool or its own lines explain it.
+fn compare_totals(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) -> Result<(), Findings> {
+    let (before, after) = (base.server_authority(&symbolic)?, new.server_authority(&symbolic)?);
+    for axis in Axis::ALL {
+        let explains = |one: &Difference| match one.code {
+            Code::ServerWidened | Code::ToolAdded | Code::ToolAddedHighRisk | Code::DiffUndecided => true,
+            code => code == code_for(axis),
+        };
+        if !found.iter().any(explains) {
+            found.extend(widened(axis, Code::ServerWidened, None, &before, &after));
+        }
+    }
+    Ok(())
+}
+
 fn compare_tool(
-    base: &Manifest,
+    servers: &Servers<'_>,
     before: &Tool,
-    new: &Manifest,
     after: &Tool,
     found: &mut Vec<Difference>,
 ) -> Result<(), Findings> {
-    let (old, fresh) = (base.reviewed_tool(before)?, new.reviewed_tool(after)?);
-    let name = Some(after.name());
-    let count = found.len();
+    let (old, fresh) = (servers.beside(before)?, servers.beside(after)?);
+    let mut wider = Vec::new();
     for axis in Axis::ALL {
-        found.extend(widened(axis, code_for(axis), name, &old, &fresh));
+        if let Some(one) = old.widened(&fresh, axis, after) {
+            found.push(one);
+            wider.push(axis);
+        }
     }
-    if found.len() == count && !old.within(&fresh).holds() {
+    let count = found.len();
+    if !wider.contains(&Axis::FsWrite)
+        && let Some(message) = newly_named(before.lines(), after.lines())
+    {
+        found.push(about(Code::ToolFilesystemWriteWidened, after, &message));
+    }
+    compare_hidden(before, after, &wider, found)?;
+    compare_policies(before, after, &wider, found)?;
+    let less = |old: &Authority, new: &Authority| !old.within(new).holds();
+    let less = less(&old.base, &fresh.base) && less(&old.base, &fresh.new);
+    if wider.is_empty() && found.len() == count && less {
         found.push(narrowed(Code::ToolNarrowed, after, "the tool may touch less"));
     }
-    if before.policy().is_some() && after.policy().is_none() {
-        found.push(about(Code::PolicyRemoved, after, "its policy is gone"));
-    }
+    compare_arguments(before, after, found);
+    compare_risk(before.risk(), after, found);
+    compare_constraints(before.constraints(), after, found);
+    lost_promises(
+        before.capabilities().unwrap_or_default(),
+        after.capabilities().unwrap_or_default(),
+        Some(after.name()),
+        found,
+    );
+    Ok(())
+}
+
+/// The argument gate: marks that judge less strictly, and whether it judges paths at all.
+fn compare_arguments(before: &Tool, after: &Tool, found: &mut Vec<Difference>) {
     for (argument, access) in after.arguments() {
-        let loosened = *access == ArgumentAccess::Text && before.arguments().get(argument) != Some(access);
-        let widened = before.arguments().get(argument) == Some(&ArgumentAccess::Write)
-            && *access != ArgumentAccess::Write;
-        if loosened || widened {
+        let stricter = match (before.arguments().get(argument), access) {
+            (None, access) => *access != ArgumentAccess::Text,
+            (Some(old), new) if old == new => true,
+            (Some(ArgumentAccess::Text), _) => true,
+            (Some(ArgumentAccess::Path), new) => *new != ArgumentAccess::Text,
+            (Some(ArgumentAccess::Read | ArgumentAccess::Write), _) => false,
+        };
+        if !stricter {
             let message = format!("its argument `{argument}` is judged less strictly");
             found.push(about(Code::ConstraintsRelaxed, after, &message));
         }
@@ -161,31 +247,32 @@ fn compare_tool(
         let message = format!("its argument `{argument}` is no longer declared");
         found.push(about(Code::ConstraintsRelaxed, after, &message));
     }
-    compare_risk(before.risk(), after, found);
-    compare_constraints(before.constraints(), after, found);
-    lost_promises(
-        before.capabilities().unwrap_or_default(),
-        after.capabilities().unwrap_or_default(),
-        name,
-        found,
-    );
-    Ok(())
+    if before.has_file_stance() && !after.has_file_stance() {
+        let message = "it says nothing about files any more: paths in its arguments are no longer judged";
+        found.push(about(Code::ConstraintsRelaxed, after, message));
+    }
+}
+
+fn same_policy(one: &Tool, other: &Tool) -> bool {
+    let stances = |tool: &Tool| tool.policy().map(crate::manifest::ToolPolicy::canonical);
+    stances(one) == stances(other)
 }
 
 fn compare_added(
     gone: &mut Vec<Gone<'_>>,
     looked_at: usize,
-    new: &Manifest,
+    servers: &Servers<'_>,
     tool: &Tool,
     found: &mut Vec<Difference>,
 ) -> Result<(), Findings> {
-    let fresh = new.reviewed_tool(tool)?;
+    let fresh = servers.beside(tool)?;
     for (index, (candidate, allowed)) in gone.iter().enumerate().take(looked_at) {
         let same_rules = candidate.constraints() == tool.constraints()
-            && candidate.policy() == tool.policy()
+            && same_policy(candidate, tool)
             && candidate.arguments() == tool.arguments()
-            && candidate.risk() == tool.risk();
-        if same_rules && *allowed == fresh {
+            && candidate.risk() == tool.risk()
+            && candidate.has_file_stance() == tool.has_file_stance();
+        if same_rules && *allowed == fresh && candidate.declared(&symbolic)? == tool.declared(&symbolic)? {
             let message = format!("it was called `{}`", candidate.name());
             found.push(narrowed(Code::ToolRenamed, tool, &message));
             gone.remove(index);
@@ -193,8 +280,8 @@ fn compare_added(
         }
     }
     let nothing = Authority::of(&[])?;
-    let reach: Vec<Axis> =
-        Axis::ALL.into_iter().filter(|axis| !fresh.within_on(*axis, &nothing).holds()).collect();
+    let touched = |axis: &Axis| !fresh.new.within_on(*axis, &nothing).holds();
+    let reach: Vec<Axis> = Axis::ALL.into_iter().filter(touched).collect();
     let grave = |axis: &Axis| matches!(axis, Axis::Exec | Axis::Net | Axis::FsWrite | Axis::Ipc);
     let severity = match () {
         () if reach.iter().any(grave) => Severity::High,
@@ -216,7 +303,8 @@ fn compare_added(
     Ok(())
 }
 
-const fn code_for(axis: Axis) -> Code {
+/// The code of a widening on an axis.
+pub(super) const fn code_for(axis: Axis) -> Code {
     match axis {
         Axis::FsRead => Code::ToolFilesystemReadWidened,
         Axis::FsWrite => Code::ToolFilesystemWriteWidened,
@@ -297,7 +385,8 @@ fn plain(code: Code, message: String, widens: bool) -> Difference {
     Difference { code, severity: code.severity(), tool: None, message, example: None, widens, accepted: None }
 }
 
-fn about(code: Code, tool: &Tool, message: &str) -> Difference {
+/// A difference of one tool that widens.
+pub(super) fn about(code: Code, tool: &Tool, message: &str) -> Difference {
     Difference { tool: Some(tool.name().to_owned()), ..plain(code, message.to_owned(), true) }
 }
 

@@ -1,9 +1,9 @@
 //! The questions a reviewer asks first, answered over the manifest as a whole.
 
-use crate::authority::{Authority, Axis, Parts, Request};
-use crate::finding::{Finding, Findings};
+use crate::authority::{Authority, Axis, Request};
+use crate::finding::Findings;
 use crate::lattice::Containment;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, symbolic};
 use crate::net::NetScope;
 use crate::path::{AbsPath, PathScope};
 
@@ -61,9 +61,14 @@ pub struct Verdict {
     pub evidence: Option<String>,
 }
 
+/// Whether a path is of a file that runs later: closed in a writable tree, unless a line names it.
+pub(crate) fn is_run_later(path: &AbsPath) -> bool {
+    PathScope::union(crate::run_later::patterns()).covers(path)
+}
+
 /// Answers every question.
 pub(super) fn verdicts(base: &Manifest, new: &Manifest) -> Result<Vec<Verdict>, Findings> {
-    let (old, fresh) = (whole(base)?, whole(new)?);
+    let (old, fresh) = (base.server_authority(&symbolic)?, new.server_authority(&symbolic)?);
     let answer = |question| match question {
         Question::CredentialReach => credential_reach(new, &old, &fresh),
         Question::NewHost => exceeds(Axis::Net, &old, &fresh),
@@ -72,16 +77,6 @@ pub(super) fn verdicts(base: &Manifest, new: &Manifest) -> Result<Vec<Verdict>, 
         Question::RunsLater => runs_later(&old, &fresh),
     };
     Ok(Question::ALL.into_iter().map(|question| Verdict { question, evidence: answer(question) }).collect())
-}
-
-/// All that a manifest may be read as, variables being symbols. A tool without lines counts by its policy.
-fn whole(manifest: &Manifest) -> Result<Authority, Finding> {
-    let mut parts = Parts::default();
-    for line in manifest.lines() {
-        parts.add(&line.value.resolve(|name| Some(AbsPath::symbolic(name)))?)?;
-    }
-    manifest.add_open_stances(&mut parts)?;
-    Ok(parts.authority())
 }
 
 fn exceeds(axis: Axis, old: &Authority, new: &Authority) -> Option<String> {
@@ -94,7 +89,8 @@ fn exceeds(axis: Axis, old: &Authority, new: &Authority) -> Option<String> {
 
 /// A secret and a way out, of which at least one is new.
 fn credential_reach(new: &Manifest, old: &Authority, fresh: &Authority) -> Option<String> {
-    let secrets: Vec<&str> = new.lines().filter_map(|line| line.value.injected()).collect();
+    let given = |name: &&str| fresh.allows(&Request::InjectEnv((*name).into()));
+    let secrets: Vec<&str> = new.lines().filter_map(|line| line.value.injected()).filter(given).collect();
     let secret = secrets.first()?;
     if let Some(place) = exceeds(Axis::Net, old, fresh) {
         return Some(format!("{secret} is injected, and the server may now {place}"));

@@ -120,6 +120,7 @@ codes! {
     ManifestTooMany "manifest-too-many" Error: "a manifest has more tools or capabilities than the limit";
     PolicyMode "policy-mode" Error: "a policy stance is not one of those known";
     PolicyRisk "policy-risk" Error: "a risk is not low, medium, high or critical";
+    CapabilityBeyondPolicy "capability-beyond-policy" Medium: "a tool's own policy hides a line, or an action or refinement of it: it is granted nowhere";
     ConstraintUnknownTool "constraint-unknown-tool" Error: "`only_after` names a tool the manifest does not have";
     ConstraintSelf "constraint-self" Error: "a tool can only run after itself";
     CaveatsShape "caveats-shape" Error: "an axis of the caveats is malformed or missing";

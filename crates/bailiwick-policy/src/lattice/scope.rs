@@ -26,6 +26,9 @@ pub trait Union: Sized + PartialEq {
     /// What both admit, as a union: `Some(None)` for nothing, `None` if no such union is known.
     fn explicit_meet(&self, other: &Self) -> Option<Option<Self>>;
 
+    /// What either admits.
+    fn join(&self, other: &Self) -> Self;
+
     /// Whether the conjunction of `clauses` is within `bounds`, all of them; no bound at all is nothing.
     fn within(clauses: &[&Self], bounds: Bounds<'_, Self>) -> Containment<Self::Asked>;
 
@@ -101,6 +104,30 @@ impl<U: Union + Clone> Scope<U> {
             (Self::Only(a), Self::Only(b)) => {
                 b.0.iter().fold(Self::Only(a.clone()), |met, set| met.meet_set(set))
             }
+        }
+    }
+
+    /// What is in either, exactly. For lines that are granted together; authority on its way down only meets.
+    #[must_use]
+    pub(crate) fn join(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Any, _) | (_, Self::Any) => Self::Any,
+            (Self::None, scope) | (scope, Self::None) => scope.clone(),
+            (Self::Only(a), Self::Only(b)) => {
+                let pairs = a.sets().flat_map(|one| b.sets().map(move |two| Arc::new(one.join(two))));
+                pairs.fold(Self::Any, |joined, set| match joined {
+                    Self::Any => Self::Only(Clauses(vec![set])),
+                    Self::None | Self::Only(_) => joined.meet_set(&set),
+                })
+            }
+        }
+    }
+
+    /// How many unions must agree; 0 for nothing and for everything.
+    pub(crate) const fn clauses(&self) -> usize {
+        match self {
+            Self::None | Self::Any => 0,
+            Self::Only(clauses) => clauses.0.len(),
         }
     }
 

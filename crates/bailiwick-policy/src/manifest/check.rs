@@ -1,11 +1,11 @@
-//! From a manifest to what it allows on a host, or symbolically for a review.
+//! From a manifest to what it allows on a host. What it allows is defined in `authority`, once.
 
+use super::hidden::hidden_lines;
 use super::{Declared, Manifest, Tool};
-use crate::authority::{Authority, Explanation, Parts};
-use crate::capability::{Capability, EnvActions};
+use crate::authority::{Authority, Explanation};
+use crate::capability::Capability;
 use crate::facts::HostFacts;
 use crate::finding::{Collector, Finding, Findings, Span};
-use crate::path::AbsPath;
 
 /// A manifest whose every line has a meaning on this host.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct Checked {
     manifest: Manifest,
     authority: Authority,
     tools: Vec<CheckedTool>,
+    hidden: Vec<Finding>,
 }
 
 /// What one tool may touch on this host.
@@ -20,6 +21,28 @@ pub struct Checked {
 pub struct CheckedTool {
     name: String,
     authority: Authority,
+    /// What its policy lets through, if it has one.
+    bound: Option<Authority>,
+}
+
+/// Why a request is allowed or not, and the lines that bear on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExplainedRequest {
+    /// The answer.
+    pub explanation: Explanation,
+    /// Lines that allow it.
+    pub origins: Vec<Origin>,
+    /// Lines that would allow it, but for the policy of their tool or of the tool that asks.
+    pub outvoted: Vec<Origin>,
+    /// Lines of the same kind that do not cover it.
+    pub near: Vec<Origin>,
+}
+
+/// A line that counts for a tool or for the server, unless a policy hides it.
+struct Candidate<'a> {
+    owner: Option<&'a str>,
+    line: &'a Declared<Capability>,
+    bound: Option<&'a Authority>,
 }
 
 /// The line of a manifest that allows something.
@@ -32,9 +55,6 @@ pub struct Origin {
     /// Where it stands.
     pub span: Span,
 }
-
-/// How a line gets its meaning: on a host, or symbolically.
-pub(super) type Resolve<'a> = &'a dyn Fn(&Capability) -> Result<Capability, Finding>;
 
 impl Manifest {
     /// Gives every line its meaning on a host.
@@ -50,90 +70,17 @@ impl Manifest {
         found.finish(())?;
         let authority = self.server_authority(&resolve)?;
         let mut tools = Vec::with_capacity(self.tools.len());
+        let mut hidden = Vec::new();
         for tool in &self.tools {
             let authority = self.tool_authority(tool, &resolve)?;
-            tools.push(CheckedTool { name: tool.name.clone(), authority });
+            let bound = tool.policy.as_ref().map(|policy| policy.bound(&resolve)).transpose()?;
+            if let Some(bound) = &bound {
+                hidden.extend(hidden_lines(tool, bound, &resolve)?);
+            }
+            tools.push(CheckedTool { name: tool.name.clone(), authority, bound });
         }
-        Ok(Checked { manifest: self, authority, tools })
+        Ok(Checked { manifest: self, authority, tools, hidden })
     }
-
-    /// Every line that declares something, those of policies included.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Declared<Capability>> {
-        let of_tools = self.tools.iter().flat_map(|tool| {
-            let policy = tool.policy.iter().flat_map(super::ToolPolicy::lines);
-            tool.capabilities.iter().flatten().chain(policy)
-        });
-        self.server.iter().chain(of_tools)
-    }
-
-    /// What the whole process needs: its own lines and those of all its tools.
-    fn server_authority(&self, resolve: Resolve<'_>) -> Result<Authority, Finding> {
-        let mut parts = self.server_parts(resolve)?;
-        self.tools.iter().try_for_each(|tool| tool.add_to(&mut parts, resolve))?;
-        Ok(parts.authority())
-    }
-
-    /// What one tool may touch: its lines and the server's, within its policy.
-    fn tool_authority(&self, tool: &Tool, resolve: Resolve<'_>) -> Result<Authority, Finding> {
-        let mut parts = self.server_parts(resolve)?;
-        tool.add_to(&mut parts, resolve)?;
-        match (&tool.policy, &tool.capabilities) {
-            (Some(policy), Some(_)) => Ok(parts.authority().meet(&policy.widest(resolve)?)),
-            (Some(_), None) | (None, _) => Ok(parts.authority()),
-        }
-    }
-
-    fn server_parts(&self, resolve: Resolve<'_>) -> Result<Parts, Finding> {
-        let mut parts = Parts::default();
-        self.env.keys().try_for_each(|name| parts.add(&injected(name)))?;
-        self.server.iter().try_for_each(|line| parts.add(&resolve(&line.value)?))?;
-        Ok(parts)
-    }
-
-    /// Adds, for tools that have only a policy, what it leaves open or allows wholesale.
-    pub(crate) fn add_open_stances(&self, parts: &mut Parts) -> Result<(), Finding> {
-        let only_policy = self.tools.iter().filter(|tool| tool.capabilities.is_none());
-        only_policy.filter_map(|tool| tool.policy.as_ref()).try_for_each(|policy| policy.add_open(parts))
-    }
-
-    /// What a tool's own declaration may be read as at most, with variables as symbols.
-    pub(crate) fn reviewed_tool(&self, tool: &Tool) -> Result<Authority, Finding> {
-        match (&tool.capabilities, &tool.policy) {
-            (None, None) => Authority::of(&[]),
-            (None, Some(policy)) => policy.widest(&symbolic),
-            (Some(lines), None) => reviewed_lines(lines),
-            (Some(lines), Some(policy)) => Ok(reviewed_lines(lines)?.meet(&policy.widest(&symbolic)?)),
-        }
-    }
-
-    /// What the server's own lines allow, with variables as symbols.
-    pub(crate) fn reviewed_server(&self) -> Result<Authority, Finding> {
-        Ok(self.server_parts(&symbolic)?.authority())
-    }
-}
-
-impl Tool {
-    /// Adds what the tool declares: its lines, or its policy where it has no lines.
-    fn add_to(&self, parts: &mut Parts, resolve: Resolve<'_>) -> Result<(), Finding> {
-        match (&self.capabilities, &self.policy) {
-            (Some(lines), _) => lines.iter().try_for_each(|line| parts.add(&resolve(&line.value)?)),
-            (None, Some(policy)) => policy.add_to(parts, resolve),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-pub(super) fn reviewed_lines(lines: &[Declared<Capability>]) -> Result<Authority, Finding> {
-    let lines: Vec<Capability> = lines.iter().map(|line| symbolic(&line.value)).collect::<Result<_, _>>()?;
-    Authority::of(&lines)
-}
-
-fn symbolic(line: &Capability) -> Result<Capability, Finding> {
-    line.resolve(|name| Some(AbsPath::symbolic(name)))
-}
-
-fn injected(name: &str) -> Capability {
-    Capability::Env { actions: EnvActions::INJECT, name: Some(name.into()) }
 }
 
 impl Checked {
@@ -161,6 +108,12 @@ impl Checked {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// Lines that the policy of their own tool hides: each grants nothing.
+    #[must_use]
+    pub fn hidden_lines(&self) -> &[Finding] {
+        &self.hidden
+    }
+
     /// Why the server, or one tool, may or may not do what `request` asks, and which lines decide.
     ///
     /// # Errors
@@ -170,47 +123,67 @@ impl Checked {
         request: &Capability,
         tool: Option<&CheckedTool>,
         facts: &HostFacts,
-    ) -> Result<(Explanation, Vec<Origin>), Finding> {
+    ) -> Result<ExplainedRequest, Finding> {
         let authority = tool.map_or(&self.authority, |tool| &tool.authority);
         let explanation = authority.explain_capability(request)?;
-        let mut origins = Vec::new();
-        if explanation.is_allowed() {
-            let asked = Authority::of(std::slice::from_ref(request))?;
-            let name = tool.map(|tool| &*tool.name);
-            for (owner, line) in self.lines_of(name) {
-                let resolved = line.value.resolve(|name| facts.variable(name).cloned())?;
-                if asked.within(&Authority::of(&[resolved])?).holds() {
-                    let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
-                    origins.push(Origin { tool, capability, span: line.span });
-                }
+        let asked = Authority::of(std::slice::from_ref(request))?;
+        let mut explained =
+            ExplainedRequest { explanation, origins: Vec::new(), outvoted: Vec::new(), near: Vec::new() };
+        for Candidate { owner, line, bound } in self.candidates(tool) {
+            if std::mem::discriminant(&line.value) != std::mem::discriminant(request) {
+                continue;
             }
+            let resolved = line.value.resolve(|name| facts.variable(name).cloned())?;
+            let covers = asked.within(&Authority::of(&[resolved])?).holds();
+            let passes = bound.is_none_or(|bound| asked.within(bound).holds());
+            let lines = match (explained.explanation.is_allowed(), covers, passes) {
+                (true, true, true) => &mut explained.origins,
+                (false, true, _) => &mut explained.outvoted,
+                (false, false, _) => &mut explained.near,
+                (true, _, _) => continue,
+            };
+            let (tool, capability) = (owner.map(str::to_owned), line.value.to_string());
+            lines.push(Origin { tool, capability, span: line.span });
         }
-        Ok((explanation, origins))
+        Ok(explained)
     }
 
-    /// The lines that count for one tool, or for the whole server, as they mean on this host.
+    /// The lines that are granted whole to one tool, or to the whole server, as they mean on this host.
     #[must_use]
     pub fn capabilities(&self, tool: Option<&str>, facts: &HostFacts) -> Vec<Capability> {
-        let resolve =
-            |line: &Declared<Capability>| line.value.resolve(|name| facts.variable(name).cloned()).ok();
-        self.lines_of(tool).filter_map(|(_, line)| resolve(line)).collect()
+        let tool = tool.and_then(|name| self.tool(name));
+        self.granted_lines(tool, facts).map(|(_, _, capability)| capability).collect()
     }
 
-    /// The lines that count for one tool, or for the whole server.
-    pub(crate) fn lines_of<'a>(
+    /// The lines that are granted whole to one tool, or to the whole server: whose they are, where they stand, and
+    /// what they mean on this host. A line that a policy narrows or hides is not among them.
+    pub(crate) fn granted_lines<'a>(
         &'a self,
-        tool: Option<&'a str>,
-    ) -> impl Iterator<Item = (Option<&'a str>, &'a Declared<Capability>)> {
-        let tools = self.manifest.tools.iter().filter(move |own| tool.is_none_or(|name| own.name == name));
-        let of_tools = tools.flat_map(|own| {
-            let policy = own.policy.iter().flat_map(super::ToolPolicy::lines);
-            let lines: Box<dyn Iterator<Item = &Declared<Capability>>> = match &own.capabilities {
-                Some(lines) => Box::new(lines.iter()),
-                None => Box::new(policy),
+        tool: Option<&'a CheckedTool>,
+        facts: &'a HostFacts,
+    ) -> impl Iterator<Item = (Option<&'a str>, Span, Capability)> {
+        self.candidates(tool).filter_map(|Candidate { owner, line, bound }| {
+            let resolved = line.value.resolve(|name| facts.variable(name).cloned()).ok()?;
+            let whole = |bound: &Authority| {
+                let asked = Authority::of(std::slice::from_ref(&resolved));
+                asked.is_ok_and(|asked| asked.within(bound).holds())
             };
-            lines.map(move |line| (Some(&*own.name), line))
+            bound.is_none_or(whole).then_some((owner, line.span, resolved))
+        })
+    }
+
+    /// The lines of the server and of one tool, each with the policy that narrows it; or of all tools.
+    fn candidates<'a>(&'a self, tool: Option<&'a CheckedTool>) -> impl Iterator<Item = Candidate<'a>> {
+        let for_server = tool.and_then(|tool| tool.bound.as_ref());
+        let server = self.manifest.server.iter();
+        let server = server.map(move |line| Candidate { owner: None, line, bound: for_server });
+        let named = move |own: &&Tool| tool.is_none_or(|tool| own.name == tool.name);
+        let tools = self.manifest.tools.iter().zip(&self.tools);
+        let of_tools = tools.filter(move |(own, _)| named(own)).flat_map(|(own, checked)| {
+            let bound = checked.bound.as_ref();
+            own.lines().map(move |line| Candidate { owner: Some(&*own.name), line, bound })
         });
-        self.manifest.server.iter().map(|line| (None, line)).chain(of_tools)
+        server.chain(of_tools)
     }
 }
 

@@ -18,6 +18,49 @@ pub struct Limits {
     pub file_size: Option<u64>,
 }
 
+/// One kind of limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Wall-clock time of one call.
+    Timeout,
+    /// Memory.
+    Memory,
+    /// Processes and threads.
+    Pids,
+    /// Processor time.
+    Cpu,
+    /// The largest file.
+    FileSize,
+}
+
+impl Limit {
+    /// The name that a manifest has for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+            Self::Cpu => "cpu",
+            Self::FileSize => "file_size",
+        }
+    }
+}
+
+impl Limits {
+    /// The limits that are declared.
+    pub fn declared(&self) -> impl Iterator<Item = Limit> {
+        let all = [
+            (Limit::Timeout, self.timeout_ms),
+            (Limit::Memory, self.memory),
+            (Limit::Pids, self.pids),
+            (Limit::Cpu, self.cpu_milli),
+            (Limit::FileSize, self.file_size),
+        ];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(limit, _)| limit)
+    }
+}
+
 /// Reads a `limits` table.
 pub(super) fn read_limits(node: &Node<'_>, found: &mut Collector) -> Limits {
     let Some(mut fields) = found.keep(Fields::of(node, "limits", Code::ManifestLimit)) else {

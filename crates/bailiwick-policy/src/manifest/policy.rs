@@ -1,7 +1,7 @@
 //! A tool's policy: its stance on files, network, environment and programs, and the risk it declares.
 //!
-//! Absent means *unspecified*: the argument gate then has no opinion, but a review reads it as the widest and a
-//! sandbox as nothing. Unknown keys and modes are findings.
+//! Absent means *unspecified*: no stance was declared. It neither grants nor narrows, and the argument gate does
+//! nothing for it. Unknown keys and modes are findings.
 
 use crate::authority::{Authority, Axis, Parts};
 use crate::capability::{Capability, EnvActions, FsActions, check_env_name, parse_program};
@@ -11,7 +11,7 @@ use crate::net::{HostPattern, NetRule, PortRange, Speech};
 use crate::path::{PathPattern, parse_pattern};
 
 use super::Declared;
-use super::check::Resolve;
+use super::authority::Resolve;
 
 /// How risky a tool says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,8 +98,8 @@ impl ToolPolicy {
         })
     }
 
-    /// Adds what the policy says may be touched; what it leaves open adds nothing.
-    pub(super) fn add_to(&self, parts: &mut Parts, resolve: Resolve<'_>) -> Result<(), Finding> {
+    /// Adds what the policy names or allows wholesale; what it leaves open adds nothing.
+    pub(super) fn add_named(&self, parts: &mut Parts, resolve: Resolve<'_>) -> Result<(), Finding> {
         for (subject, stance) in self.stances() {
             match stance {
                 Stance::Only(lines) => lines.iter().try_for_each(|line| parts.add(&resolve(&line.value)?))?,
@@ -110,34 +110,52 @@ impl ToolPolicy {
         Ok(())
     }
 
-    /// Adds everything on the subjects that the policy leaves open or allows wholesale.
-    pub(super) fn add_open(&self, parts: &mut Parts) -> Result<(), Finding> {
-        for (subject, stance) in self.stances() {
-            if matches!(stance, Stance::All | Stance::Unspecified) {
-                add_everything(parts, subject)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The most that the policy can be read as: what it leaves open is open.
-    pub(super) fn widest(&self, resolve: Resolve<'_>) -> Result<Authority, Finding> {
+    /// What the policy lets through: on subjects that it leaves open, everything. A variable that it names may be
+    /// injected too.
+    pub(crate) fn bound(&self, resolve: Resolve<'_>) -> Result<Authority, Finding> {
         let mut parts = Parts::default();
-        self.add_to(&mut parts, resolve)?;
-        Ok(parts.authority().with_top_where(|axis| self.is_unspecified(axis)))
+        self.add_named(&mut parts, resolve)?;
+        if let Stance::Only(lines) = &self.environment {
+            lines.iter().filter_map(|line| injection(&line.value)).try_for_each(|line| parts.add(&line))?;
+        }
+        Ok(parts.authority().with_top_where(|axis| self.stance(axis).is_none_or(Stance::is_unspecified)))
     }
 
-    fn is_unspecified(&self, axis: Axis) -> bool {
-        let stance = match axis {
+    /// The stance on an axis; `None` where a policy has no such subject.
+    pub(crate) const fn stance(&self, axis: Axis) -> Option<&Stance<Capability>> {
+        Some(match axis {
             Axis::FsRead => &self.read,
             Axis::FsWrite => &self.write,
             Axis::Net => &self.network,
             Axis::Env => &self.environment,
             Axis::Exec => &self.exec,
-            Axis::Ipc | Axis::Clock | Axis::MaxCalls | Axis::Generation => return true,
-        };
-        *stance == Stance::Unspecified
+            Axis::Ipc | Axis::Clock | Axis::MaxCalls | Axis::Generation => return None,
+        })
     }
+}
+
+impl<T> Stance<T> {
+    /// Whether nothing was said.
+    #[must_use]
+    pub const fn is_unspecified(&self) -> bool {
+        matches!(self, Self::Unspecified)
+    }
+
+    /// The stance in a word.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "unspecified",
+            Self::None => "deny",
+            Self::Only(_) => "a list",
+            Self::All => "allow",
+        }
+    }
+}
+
+fn injection(line: &Capability) -> Option<Capability> {
+    let Capability::Env { name, .. } = line else { return None };
+    Some(Capability::Env { actions: EnvActions::INJECT, name: name.clone() })
 }
 
 /// Everything on a subject, refinements excepted.

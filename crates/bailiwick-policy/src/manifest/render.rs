@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::check::reviewed_lines;
+use super::authority::{named_for_writing, symbolic};
 use super::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Stance, Tool, ToolPolicy};
+use crate::authority::Authority;
 use crate::capability::Capability;
 
 impl Manifest {
@@ -65,7 +66,8 @@ impl Tool {
 }
 
 impl ToolPolicy {
-    fn canonical(&self) -> Value {
+    /// The stances in canonical form, without the risk.
+    pub(crate) fn canonical(&self) -> Value {
         let (mut policy, mut files) = (Map::new(), Map::new());
         for (subject, stance) in self.stances() {
             let value = match stance {
@@ -89,18 +91,23 @@ fn scopes(lines: &[Declared<Capability>]) -> Vec<String> {
     texts.iter().map(|text| text.splitn(3, ':').nth(2).unwrap_or_default().to_owned()).collect()
 }
 
-/// Normalised lines: what others cover is gone, assertions come last.
+/// Normalised lines: what others cover is gone, but for files that run later and are open because they are named.
 fn canonical_lines(lines: &[Declared<Capability>]) -> Vec<String> {
-    let normal = reviewed_lines(lines).ok().and_then(|authority| authority.capabilities());
-    let mut texts: Vec<String> = match normal {
-        Some(normal) => normal.iter().map(ToString::to_string).collect(),
-        None => lines.iter().map(|line| line.value.to_string()).collect(),
-    };
+    let mut texts =
+        normal_texts(lines).unwrap_or_else(|| lines.iter().map(|line| line.value.to_string()).collect());
+    let named = lines.iter().filter(|line| named_for_writing(&line.value).is_some());
+    texts.extend(named.flat_map(|line| normal_texts(std::slice::from_ref(line)).unwrap_or_default()));
     let asserts = lines.iter().filter(|line| matches!(line.value, Capability::Assert { .. }));
     texts.extend(asserts.map(|line| line.value.to_string()));
     texts.sort();
     texts.dedup();
     texts
+}
+
+fn normal_texts(lines: &[Declared<Capability>]) -> Option<Vec<String>> {
+    let resolved: Result<Vec<Capability>, _> = lines.iter().map(|line| symbolic(&line.value)).collect();
+    let normal = resolved.and_then(|lines| Authority::of(&lines)).ok()?.capabilities()?;
+    Some(normal.iter().map(ToString::to_string).collect())
 }
 
 fn limits(limits: &Limits) -> Value {

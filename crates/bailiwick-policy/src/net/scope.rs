@@ -45,6 +45,10 @@ impl Union for NetSet {
         explicit_meet(self, other)
     }
 
+    fn join(&self, other: &Self) -> Self {
+        Self::new(self.rules().iter().chain(other.rules()).cloned()).unwrap_or_else(|| self.clone())
+    }
+
     fn within(clauses: &[&Self], bounds: Bounds<'_, Self>) -> Containment<NetRequest> {
         match bounds {
             Bounds::Nothing => decide::within(clauses, None),

@@ -49,6 +49,10 @@ impl Union for PathSet {
         explicit_meet(self, other)
     }
 
+    fn join(&self, other: &Self) -> Self {
+        self.joined(other)
+    }
+
     fn within(clauses: &[&Self], bounds: Bounds<'_, Self>) -> Containment<AbsPath> {
         let mut budget = Budget::new();
         match bounds {

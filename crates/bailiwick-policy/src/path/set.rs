@@ -55,6 +55,13 @@ impl PathSet {
         (!set.trees.is_empty() || !set.globs.is_empty()).then_some(set)
     }
 
+    /// The union of both.
+    pub(super) fn joined(&self, other: &Self) -> Self {
+        let trees = self.trees.iter().chain(&other.trees).cloned().collect();
+        let globs = self.globs.iter().chain(&other.globs).cloned().collect();
+        Self::normal(trees, globs).unwrap_or_else(|| self.clone())
+    }
+
     /// Every path.
     pub(super) fn all_paths() -> Self {
         Self { trees: Box::new(["".into()]), globs: Box::new([]) }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     Assertion, Environment, Exec, Ipc, Line, Network, Plan, ProgramGrant, Sourced, Spawning, Subject, files,
 };
-use crate::authority::{Authority, env_flags, exec_flags};
+use crate::authority::{Authority, Request, env_flags, exec_flags};
 use crate::capability::{Capability, ClockActions, Endpoint, Program};
 use crate::facts::HostFacts;
 use crate::finding::{Code, Finding};
@@ -21,11 +21,10 @@ pub(super) fn of_manifest(
 ) -> Result<Plan, Finding> {
     let manifest = checked.manifest();
     let authority = tool.map_or_else(|| checked.authority(), |tool| tool.authority());
-    let mut lines = Vec::new();
-    for (owner, line) in checked.lines_of(tool.map(CheckedTool::name)) {
-        let capability = line.value.resolve(|name| facts.variable(name).cloned())?;
-        lines.push(Line { tool: owner.map(str::to_owned), capability, span: line.span });
-    }
+    let granted = checked.granted_lines(tool, facts);
+    let lines = granted
+        .map(|(owner, span, capability)| Line { tool: owner.map(str::to_owned), capability, span })
+        .collect();
     let subject = Subject {
         name: manifest.name().to_owned(),
         version: Some(manifest.version().to_owned()),
@@ -34,7 +33,9 @@ pub(super) fn of_manifest(
     let mut plan = build(subject, authority, lines, facts)?;
     plan.command = manifest.command().map(|(command, args)| (command.to_owned(), args.to_vec()));
     plan.limits = *manifest.limits();
-    plan.environment.fixed.clone_from(manifest.env());
+    let given = |name: &str| authority.allows(&Request::InjectEnv(name.into()));
+    let fixed = manifest.env().iter().filter(|(name, _)| given(name));
+    plan.environment.fixed = fixed.map(|(name, value)| (name.clone(), value.clone())).collect();
     let fixed = manifest.env();
     plan.environment.injected.retain(|name| !fixed.contains_key(&*name.value));
     Ok(plan)
@@ -177,7 +178,7 @@ fn ipc(authority: &Authority, origins: &Origins<'_>) -> Ipc {
 
 fn clock(authority: &Authority) -> Option<ClockActions> {
     let all = [ClockActions::SYSTEM, ClockActions::TZDATA];
-    let held = all.into_iter().filter(|action| authority.allows(&crate::authority::Request::Clock(*action)));
+    let held = all.into_iter().filter(|action| authority.allows(&Request::Clock(*action)));
     held.reduce(ClockActions::union)
 }
 

@@ -72,6 +72,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::TooManyFindings, "generated: see `hostile`"),
     (Code::PathVariableUnresolved, "raised against a host, not by reading a text"),
     (Code::PathVariableValue, "raised against a host, not by reading a text"),
+    (Code::CapabilityBeyondPolicy, "raised against a host, not by reading a text"),
     (Code::AcceptExpired, "raised by a comparison, not by reading a text"),
     (Code::AcceptUnused, "raised by a comparison, not by reading a text"),
     (Code::PlanInexpressible, "raised by planning, not by reading a text"),

@@ -1,0 +1,135 @@
+//! What tools and servers may touch where policies narrow their lines.
+
+use super::*;
+use crate::authority::{Request, Spawn};
+use crate::capability::Program;
+use crate::facts::HostFacts;
+use crate::path::AbsPath;
+use crate::plan::Plan;
+
+fn checked(server: &str, tools: &[&str]) -> Checked {
+    let mut text = format!("name = 's'\nversion = '1'\n{server}\n");
+    for (tool, name) in tools.iter().zip('a'..) {
+        text += &format!("[[tools]]\nname = '{name}'\n{tool}\n");
+    }
+    Manifest::parse(&text).unwrap_or_else(|findings| panic!("{findings}\n{text}")).check(&facts()).unwrap()
+}
+
+fn facts() -> HostFacts {
+    HostFacts::unknown().with_variable("HOME", "/home/u").unwrap()
+}
+
+fn start(program: &str) -> Request {
+    Request::Spawn(Spawn::plain(Program::Name(program.into())))
+}
+
+#[test]
+fn a_policy_narrows_its_tool_and_the_server() {
+    let held = checked("", &["capabilities = ['exec:spawn:git', 'exec:spawn:sh']\npolicy.exec = ['git']"]);
+    for authority in [held.authority(), held.tool("a").unwrap().authority()] {
+        assert!(authority.allows(&start("git")) && !authority.allows(&start("sh")));
+    }
+    let held = checked("serverCapabilities = ['exec:spawn:sh']", &["policy.exec = ['git']"]);
+    let tool = held.tool("a").unwrap().authority();
+    assert!(tool.allows(&start("git")) && !tool.allows(&start("sh")), "a tool without lines is narrowed too");
+    assert!(held.authority().allows(&start("git")) && held.authority().allows(&start("sh")));
+}
+
+#[test]
+fn an_open_subject_neither_grants_nor_narrows() {
+    let held = checked("serverCapabilities = ['exec:spawn:git']", &["policy.network = 'deny'"]);
+    let tool = held.tool("a").unwrap().authority();
+    assert!(tool.allows(&start("git")) && !tool.allows(&start("sh")));
+}
+
+#[test]
+fn hidden_lines_are_found() {
+    for (lines, policy, expected) in [
+        ("'exec:spawn:sh'", "exec = ['git']", "allows nothing of `exec:spawn:sh`"),
+        ("'exec:spawn:git?nestedSandbox=true'", "exec = ['git']", "`nestedSandbox=true` in"),
+        ("'exec:spawn:git?fromWritable=true'", "exec = 'allow'", "`fromWritable=true` in"),
+        ("'fs:read,write:/a'", "filesystem.write = []", "`write` in"),
+        ("'fs:read,create:/a'", "filesystem.write = ['/b']", "`create` in"),
+        ("'fs:read:/a'", "filesystem.read = ['/b']", "allows nothing of"),
+        ("'env:read,inject:T'", "environment = []", "allows nothing of"),
+        ("'net:connect:b.test'", "network = ['a.test']", "allows nothing of"),
+        ("'net:connect:a.test?blockPrivate=false'", "network = ['a.test']", "`blockPrivate=false` in"),
+        ("'net:connect:a.test?protocol=raw'", "network = ['a.test']", "`protocol=raw` in"),
+        ("'net:connect:a.test?ech=allow'", "network = 'allow'", "`ech=allow` in"),
+        ("'net:connect:10.0.0.1'", "network = 'allow'", "allows nothing of"),
+    ] {
+        let held = checked("", &[&format!("capabilities = [{lines}]\npolicy.{policy}")]);
+        let found: Vec<String> = held.hidden_lines().iter().map(ToString::to_string).collect();
+        assert!(found.len() == 1 && found[0].contains(expected), "{lines} behind {policy}: {found:?}");
+    }
+}
+
+#[test]
+fn a_line_that_is_only_narrowed_is_not_hidden() {
+    for (lines, policy) in [
+        ("'fs:read,write:/a'", "filesystem = { read = ['/a/b'], write = ['/a/c'] }"),
+        ("'fs:read:$HOME/x'", "filesystem.read = ['/home/u']"),
+        ("'net:connect:*.test'", "network = ['a.test:443']"),
+        ("'exec:spawn:*'", "exec = ['git']"),
+        ("'env:inject:TOKEN'", "environment = ['TOKEN']"),
+        ("'ipc:connect:x11', 'clock:system', 'assert:x'", "exec = 'deny'"),
+    ] {
+        let held = checked("", &[&format!("capabilities = [{lines}]\npolicy.{policy}")]);
+        assert!(held.hidden_lines().is_empty(), "{lines} behind {policy}: {:?}", held.hidden_lines());
+    }
+}
+
+#[test]
+fn a_hidden_line_opens_no_name_in_a_tree() {
+    let named = |policy: &str| {
+        let tools =
+            ["capabilities = ['fs:write:/w']", &format!("capabilities = ['fs:write:/w/x']\n{policy}")];
+        let plan = Plan::server(&checked("", &tools), &facts()).unwrap();
+        plan.written().any(|path| path == AbsPath::new("/w/x").unwrap())
+    };
+    assert!(named(""));
+    assert!(!named("policy.filesystem.write = ['/elsewhere']"));
+}
+
+#[test]
+fn fixed_variables_pass_only_where_the_policy_lets_them() {
+    let fixed = |policy: &str| {
+        let held = checked("env.MODE = 'x'", &[policy]);
+        let tool = Plan::tool(&held, held.tool("a").unwrap(), &facts()).unwrap();
+        let server = Plan::server(&held, &facts()).unwrap();
+        assert!(server.environment().fixed.contains_key("MODE"));
+        tool.environment().fixed.contains_key("MODE")
+    };
+    assert!(fixed("") && fixed("policy.environment = ['MODE']") && fixed("policy.exec = 'deny'"));
+    assert!(!fixed("policy.environment = []") && !fixed("policy.environment = ['HOME']"));
+}
+
+#[test]
+fn an_answer_names_the_lines_that_a_policy_outvotes() {
+    let held = checked("", &["capabilities = ['exec:spawn:sh']\npolicy.exec = ['git']"]);
+    for tool in [None, held.tool("a")] {
+        let explained = held.explain(&"exec:spawn:sh".parse().unwrap(), tool, &facts()).unwrap();
+        assert!(!explained.explanation.is_allowed());
+        assert!(explained.origins.is_empty() && explained.outvoted.len() == 1, "{explained:?}");
+    }
+}
+
+#[test]
+fn lines_and_policies_that_overlap_in_globs_are_joined_exactly_or_refused() {
+    let tool = "capabilities = ['fs:read:/d/*a']\npolicy.filesystem.read = ['/d/b*']";
+    let held = checked("serverCapabilities = ['fs:read:/e']", &[tool, "capabilities = ['fs:read:/f']"]);
+    for (path, expected) in [("/d/ba", true), ("/d/a", false), ("/d/b", false), ("/e/x", true), ("/f", true)]
+    {
+        let request = Request::Read(AbsPath::new(path).unwrap());
+        assert_eq!(held.authority().allows(&request), expected, "{path}");
+    }
+    let many: String = (0..9)
+        .map(|n| {
+            let globs = format!("capabilities = ['fs:read:/{n}/*a']\npolicy.filesystem.read = ['/{n}/b*']");
+            format!("[[tools]]\nname = 't{n}'\n{globs}\n")
+        })
+        .collect();
+    let manifest = Manifest::parse(&format!("name = 's'\nversion = '1'\n{many}")).unwrap();
+    let found = manifest.check(&facts()).unwrap_err();
+    assert_eq!(found.as_slice()[0].code().as_str(), "plan-inexpressible");
+}
