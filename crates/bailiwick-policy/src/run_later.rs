@@ -74,6 +74,11 @@ pub fn patterns() -> &'static [PathPattern] {
     &PATTERNS
 }
 
+/// The same without the reported names: what stays closed in a writable tree.
+pub fn protected_patterns() -> &'static [PathPattern] {
+    &PROTECTED_PATTERNS
+}
+
 /// Reads the list, so that nothing is allocated later.
 pub fn prepare() {
     LazyLock::force(&NAMES);
@@ -115,6 +120,11 @@ static FIXED: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 static PATTERNS: LazyLock<Vec<PathPattern>> =
     LazyLock::new(|| NAMES.iter().flat_map(Name::patterns).collect());
+
+static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
+    let protected = NAMES.iter().filter(|name| name.place != Place::Report);
+    protected.flat_map(Name::patterns).collect()
+});
 
 impl Place {
     fn is_at(self, directory: &[u8], ground: &impl Ground) -> bool {

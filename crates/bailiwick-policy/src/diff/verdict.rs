@@ -63,7 +63,7 @@ pub struct Verdict {
 
 /// Whether a path is of a file that runs later: closed in a writable tree, unless a line names it.
 pub(crate) fn is_run_later(path: &AbsPath) -> bool {
-    PathScope::union(crate::run_later::patterns()).covers(path)
+    PathScope::union(crate::run_later::protected_patterns()).covers(path)
 }
 
 /// Answers every question.
