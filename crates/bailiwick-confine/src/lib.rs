@@ -36,3 +36,4 @@ pub use native::base::System;
 pub use prepared::Prepared;
 pub use refusal::Refusal;
 pub use status::Status;
+pub use sys::memory::return_large_blocks;
