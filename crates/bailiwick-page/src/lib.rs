@@ -150,7 +150,8 @@ mod tests {
     fn links_that_run_lead_nowhere() {
         for address in ["javascript:x", " Java\tScript:x", "data:text/html,x", "\u{1}vbscript:x"] {
             assert!(runs(address), "{address}");
-            let page = read(format!("<p>Some words. <a href='{address}'>link</a></p>"), "https://a.test/").unwrap();
+            let page =
+                read(format!("<p>Some words. <a href='{address}'>link</a></p>"), "https://a.test/").unwrap();
             assert!(page.markdown.contains("link") && !page.markdown.contains("]("), "{}", page.markdown);
         }
         for address in ["https://a.test/", "x", "/data:x", "mailto:x@a.test"] {

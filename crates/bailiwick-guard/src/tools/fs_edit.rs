@@ -165,7 +165,8 @@ fn apply(
             return Err(wrong(format!("`old` is in the file at least {count} times; {what}")));
         }
         // Known before it is made: many places and a long text are more than any memory.
-        let length = (text.len() - count * edit.old.len()).saturating_add(count.saturating_mul(edit.new.len()));
+        let length =
+            (text.len() - count * edit.old.len()).saturating_add(count.saturating_mul(edit.new.len()));
         if u64::try_from(length).is_ok_and(|length| length > MAX_FILE) {
             return Err(wrong(format!("the file would grow beyond {MAX_FILE} bytes")));
         }

@@ -48,7 +48,10 @@ impl Trouble {
         std::fs::create_dir_all(work.join(deep)).unwrap();
         let nested = "<table><tr><td>".repeat(16_000);
         let html = format!("<html><body><p>{}</p>{nested}</body></html>", "<b>x</b> ".repeat(1000));
-        Self { work: work.to_owned(), pages: served(move |_| ("content-type: text/html".to_owned(), html.clone().into())) }
+        Self {
+            work: work.to_owned(),
+            pages: served(move |_| ("content-type: text/html".to_owned(), html.clone().into())),
+        }
     }
 
     /// The worst that is known for each tool. A tool without any is not ready to be served.
@@ -58,7 +61,8 @@ impl Trouble {
         match tool {
             "fs_edit" => {
                 let (half, end) = ("a".repeat(4 * MIB), format!("{}b", "a".repeat(4 * MIB)));
-                let many: Vec<Value> = (0..1000).map(|_| json!({ "old": "a", "new": "a", "all": true })).collect();
+                let many: Vec<Value> =
+                    (0..1000).map(|_| json!({ "old": "a", "new": "a", "all": true })).collect();
                 vec![
                     edit("same", json!([{ "old": half, "new": "x" }])),
                     edit("same", json!([{ "old": end, "new": "x" }])),
@@ -137,7 +141,8 @@ fn rests(pid: u32) -> bool {
     while since.elapsed() < SOON {
         let before = ticks(pid);
         std::thread::sleep(Duration::from_millis(500));
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         if ticks(pid) - before < 10 && children.trim().is_empty() {
             return true;
         }
@@ -178,14 +183,16 @@ fn troubled(trouble: &Trouble, tool: &str, arguments: &Value) -> Result<(), Stri
     send(&mut served, 1);
     let since = Instant::now();
     drop(writeln!(served.input.as_mut().unwrap(), r#"{{"jsonrpc":"2.0","id":"ping","method":"ping"}}"#));
-    let answered = std::iter::from_fn(|| served.lines.recv_timeout(SOON.saturating_sub(since.elapsed())).ok())
-        .any(|line| line.contains(r#""id":"ping""#));
+    let answered =
+        std::iter::from_fn(|| served.lines.recv_timeout(SOON.saturating_sub(since.elapsed())).ok())
+            .any(|line| line.contains(r#""id":"ping""#));
     let mut wrong = Vec::new();
     if !answered {
         wrong.push("a ping was not answered".to_owned());
     }
     for id in 1..=AT_ONCE {
-        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
         drop(writeln!(served.input.as_mut().unwrap(), "{cancel}"));
     }
     if !rests(pid) {
@@ -256,9 +263,7 @@ fn peak_of(trouble: &Trouble, tool: &str, arguments: &Value, count: u64) -> u64 
 fn many_large_answers_at_once_stay_within_the_memory_that_calls_share() {
     let folder = home();
     let trouble = Trouble::in_folder(folder.path());
-    let read = |name: &str, encoding: &str| {
-        json!({ "path": folder.path().join(name), "max_bytes": 8 * MIB, "encoding": encoding })
-    };
+    let read = |name: &str, encoding: &str| json!({ "path": folder.path().join(name), "max_bytes": 8 * MIB, "encoding": encoding });
     for (name, encoding) in [("lines", "text"), ("bytes", "text"), ("bytes", "base64"), ("control", "text")] {
         let count = if name == "control" { 20 } else { 60 };
         let peak = peak_of(&trouble, "fs_read", &read(name, encoding), count);

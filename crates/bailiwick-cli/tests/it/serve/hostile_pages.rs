@@ -51,7 +51,10 @@ fn structure() -> Vec<Attempt> {
             let wide = format!("<tr><td>{}</td></tr>", "x".repeat(1 << 20));
             page(&format!("<table>{wide}{}</table>", row.repeat(10_000)))
         }),
-        text("a table of many columns", page(&format!("<table><tr>{}</tr></table>", "<td>x</td>".repeat(40_000)))),
+        text(
+            "a table of many columns",
+            page(&format!("<table><tr>{}</tr></table>", "<td>x</td>".repeat(40_000))),
+        ),
         text("huge spans", page("<table><tr><td colspan=100000000 rowspan=100000000>x</td></tr></table>")),
         text("frames and selects", page(&"<select><option><svg><math><mtext>".repeat(9_000))),
         text("templates in templates", page(&"<template>".repeat(40_000))),
@@ -107,15 +110,41 @@ fn encodings() -> Vec<Attempt> {
         }),
         ("UTF-16 with a mark, called UTF-8", HTML, [vec![0xff, 0xfe], utf16(&body)].concat()),
         ("UTF-8 called UTF-16", "content-type: text/html; charset=utf-16be", body.clone().into_bytes()),
-        ("UTF-7 that would be a script", "content-type: text/html; charset=utf-7", b"+ADw-script+AD4-x+ADw-/script+AD4-".to_vec()),
-        ("two names of encodings", "content-type: text/html; charset=big5; charset=utf-8", body.clone().into_bytes()),
-        ("an encoding that is none", "content-type: text/html; charset=\"\x7fnone\"", body.clone().into_bytes()),
-        ("one in its own words", HTML, format!("<meta charset=iso-2022-jp>\x1b$B{}", "%a".repeat(10_000)).into_bytes()),
+        (
+            "UTF-7 that would be a script",
+            "content-type: text/html; charset=utf-7",
+            b"+ADw-script+AD4-x+ADw-/script+AD4-".to_vec(),
+        ),
+        (
+            "two names of encodings",
+            "content-type: text/html; charset=big5; charset=utf-8",
+            body.clone().into_bytes(),
+        ),
+        (
+            "an encoding that is none",
+            "content-type: text/html; charset=\"\x7fnone\"",
+            body.clone().into_bytes(),
+        ),
+        (
+            "one in its own words",
+            HTML,
+            format!("<meta charset=iso-2022-jp>\x1b$B{}", "%a".repeat(10_000)).into_bytes(),
+        ),
         ("no kind at all", "x: y", body.clone().into_bytes()),
         ("text with escapes", "content-type: text/plain", b"a\x1b[31mb\x07\xc2\x9b".to_vec()),
         ("JSON of great depth", "content-type: application/json", b"[".repeat(1 << 20)),
     ];
-    for label in ["shift_jis", "euc-jp", "iso-2022-jp", "gb18030", "big5", "euc-kr", "windows-1252", "x-user-defined", "replacement"] {
+    for label in [
+        "shift_jis",
+        "euc-jp",
+        "iso-2022-jp",
+        "gb18030",
+        "big5",
+        "euc-kr",
+        "windows-1252",
+        "x-user-defined",
+        "replacement",
+    ] {
         let header: &'static str = format!("content-type: text/html; charset={label}").leak();
         let bytes: Vec<u8> = (0..=255).cycle().take(200_000).filter(|byte| *byte != b'<').collect();
         all.push((header, header, [b"<p>words ".as_slice(), &bytes].concat()));
@@ -124,8 +153,12 @@ fn encodings() -> Vec<Attempt> {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut child =
-        Command::new("gzip").arg("-9").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("gzip is there");
+    let mut child = Command::new("gzip")
+        .arg("-9")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("gzip is there");
     let (mut input, bytes) = (child.stdin.take().unwrap(), bytes.to_vec());
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let output = child.wait_with_output().unwrap();
@@ -204,7 +237,8 @@ fn every_hostile_page_is_answered_and_none_does_harm() {
             let arguments = json!({ "url": format!("http://{at}/{number}"), "max_bytes": 16 << 20 });
             let params = json!({ "name": "web_fetch", "arguments": arguments });
             served.send(
-                json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params }).to_string(),
+                json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params })
+                    .to_string(),
             );
         }
         let since = Instant::now();

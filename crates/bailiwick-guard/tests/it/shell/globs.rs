@@ -15,15 +15,66 @@ const AT_ONCE: usize = 40;
 
 /// Parts of patterns: every kind of wildcard, plain and quoted ones, names that are there and names that are not.
 const PARTS: [&str; 48] = [
-    "*", "?", "??", "**", "*.txt", "a*", "*b", "?*", "*?", "[!a]*", "[^a]*", "[ab]*", "[a-c]?", "[a-]*", "[]]*",
-    "[!]]*", "[z-a]*", "[[:alpha:]]*", "[[:upper:]]*", "[![:alnum:]]*", "[[:nope:]]*", "[[=a=]]*", "[[.-.]]*", ".*",
-    ".[!.]*", "..*", "[.]*", r"\.*", "[!.]*", "sub", "no-such", "no-such*", "..", ".", r"\*", "'*'", "\"*\"", "\"a\"*",
-    "[a", "x[", "a]", "é*", "?é", "lin?", "f*k", "dang*", "${V}", r"b\ *",
+    "*",
+    "?",
+    "??",
+    "**",
+    "*.txt",
+    "a*",
+    "*b",
+    "?*",
+    "*?",
+    "[!a]*",
+    "[^a]*",
+    "[ab]*",
+    "[a-c]?",
+    "[a-]*",
+    "[]]*",
+    "[!]]*",
+    "[z-a]*",
+    "[[:alpha:]]*",
+    "[[:upper:]]*",
+    "[![:alnum:]]*",
+    "[[:nope:]]*",
+    "[[=a=]]*",
+    "[[.-.]]*",
+    ".*",
+    ".[!.]*",
+    "..*",
+    "[.]*",
+    r"\.*",
+    "[!.]*",
+    "sub",
+    "no-such",
+    "no-such*",
+    "..",
+    ".",
+    r"\*",
+    "'*'",
+    "\"*\"",
+    "\"a\"*",
+    "[a",
+    "x[",
+    "a]",
+    "é*",
+    "?é",
+    "lin?",
+    "f*k",
+    "dang*",
+    "${V}",
+    r"b\ *",
 ];
+
+/// A folder far enough inside what is granted that `..` stays inside too.
+const HERE: &str = "1/2/3/4/here";
 
 fn desk() -> Desk {
     let desk = Desk::new(&["printf", "rm", "ls"]);
-    let work = desk.work();
+    fill(&desk.work());
+    desk
+}
+
+fn fill(work: &std::path::Path) {
     for folder in ["ab/ab", "ab/cd.txt", ".dot/in", "b c/a", "é", "..x", "A", "sub/ab"] {
         std::fs::create_dir_all(work.join(folder)).unwrap();
     }
@@ -31,15 +82,17 @@ fn desk() -> Desk {
         std::fs::write(work.join(file), file).unwrap();
     }
     std::fs::write(work.join(std::ffi::OsStr::from_bytes(b"n\xff")), "").unwrap();
-    for (target, link) in [("sub", "link"), ("a.txt", "filelink"), ("nothing", "dangling"), ("ab/ab", "sub/link")] {
+    for (target, link) in
+        [("sub", "link"), ("a.txt", "filelink"), ("nothing", "dangling"), ("ab/ab", "sub/link")]
+    {
         symlink(target, work.join(link)).unwrap();
     }
-    desk
 }
 
 /// Every part alone and a seeded choice of what can be put together from two and three, with slashes all about.
 fn patterns(count: usize) -> BTreeSet<String> {
-    let mut all: BTreeSet<String> = PARTS.iter().flat_map(|part| [(*part).to_owned(), format!("{part}/")]).collect();
+    let mut all: BTreeSet<String> =
+        PARTS.iter().flat_map(|part| [(*part).to_owned(), format!("{part}/")]).collect();
     let mut seed = 0x2545_F491_4F6C_DD1D_u64;
     let mut pick = |most: usize| {
         seed ^= seed << 13;
@@ -47,7 +100,8 @@ fn patterns(count: usize) -> BTreeSet<String> {
         seed ^= seed << 17;
         usize::try_from(seed % u64::try_from(most).unwrap()).unwrap()
     };
-    let (starts, ends) = (["", "", "", "./", "$PWD/", "~/", "../work/", "ab//"], ["", "", "", "/", "//", "/."]);
+    let (starts, ends) =
+        (["", "", "", "./", "$PWD/", "~/", "../here/", "ab//"], ["", "", "", "/", "//", "/."]);
     while all.len() < count {
         let mut text = starts[pick(starts.len())].to_owned();
         for number in 0..=pick(3) {
@@ -63,7 +117,7 @@ fn patterns(count: usize) -> BTreeSet<String> {
 
 fn script(patterns: &[&String]) -> String {
     let words: Vec<String> = patterns.iter().map(|pattern| format!("{pattern} {BETWEEN}")).collect();
-    format!("V='*'; printf '%s\\0' {}", words.join(" "))
+    format!("cd {HERE}; V='*'; printf '%s\\0' {}", words.join(" "))
 }
 
 /// What each pattern became.
@@ -85,7 +139,13 @@ fn by_bash(desk: &Desk, script: &str) -> String {
 
 #[test]
 fn patterns_become_what_they_become_in_bash() {
-    let desk = desk();
+    let desk = Desk::new(&["printf"]);
+    let here = desk.work().join(HERE);
+    std::fs::create_dir_all(here.join("sub")).unwrap();
+    for file in ["a.txt", "b.txt", ".hidden", "sub/c.txt"] {
+        std::fs::write(here.join(file), "").unwrap();
+    }
+    fill(&here);
     let all = patterns(2000);
     let all: Vec<&String> = all.iter().collect();
     let mut different = Vec::new();
@@ -94,7 +154,8 @@ fn patterns_become_what_they_become_in_bash() {
         let (ours, theirs) = (expanded(&desk.says(&script)), expanded(&by_bash(&desk, &script)));
         assert_eq!((ours.len(), theirs.len()), (some.len(), some.len()), "{script}");
         let rows = some.iter().zip(ours).zip(theirs).filter(|((_, ours), theirs)| ours != theirs);
-        different.extend(rows.map(|((pattern, ours), theirs)| format!("{pattern}: {ours:?}, bash: {theirs:?}")));
+        different
+            .extend(rows.map(|((pattern, ours), theirs)| format!("{pattern}: {ours:?}, bash: {theirs:?}")));
     }
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
 }
@@ -143,7 +204,11 @@ fn values_that_grow_without_end_are_refused_before_anything_runs() {
     for script in [
         format!("A=xxxxxxxx; {} printf '%s' x > made", "A=$A$A$A; ".repeat(200)),
         format!("A={}; printf '%s' x > made; printf {}", "x".repeat(9000), "$A$A$A$A ".repeat(100)),
-        format!("A={}; {} printf '%s' x > made", "x".repeat(9000), (0..40).map(|n| format!("B{n}=$A; ")).collect::<String>()),
+        format!(
+            "A={}; {} printf '%s' x > made",
+            "x".repeat(9000),
+            (0..40).map(|n| format!("B{n}=$A; ")).collect::<String>()
+        ),
     ] {
         let why = desk.refuses(&script);
         assert!(why.contains("bytes of va"), "{why}");

@@ -35,8 +35,7 @@ pub(in super::super) fn admit(
     deadline: Instant,
     context: &ToolContext,
 ) -> Result<(), ToolError> {
-    let needs: Vec<Need> =
-        asked.map(|folder| Need::File(folder.to_owned(), Use::Read)).into_iter().collect();
+    let needs: Vec<Need> = asked.map(|folder| Need::File(folder.to_owned(), Use::Read)).into_iter().collect();
     let begin = Ways::from([(start.clone(), true)]);
     let known = needs.iter().cloned().collect();
     let mut walk = Walk { surroundings, needs, known, reached: begin.clone(), deadline, context };

@@ -136,7 +136,8 @@ fn letters(name: &[u8]) -> Vec<char> {
     let mut letters = Vec::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         letters.extend(chunk.valid().chars());
-        let own = |byte: &u8| char::from_u32(0x10_FF00 + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER);
+        let own =
+            |byte: &u8| char::from_u32(0x10_FF00 + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER);
         letters.extend(chunk.invalid().iter().map(own));
     }
     letters
@@ -177,16 +178,15 @@ fn single(text: &[char]) -> Option<(Item, &[char])> {
     }
 }
 
-/// One letter: plain, escaped, or written as `[.x.]` or `[=x=]`.
+/// One letter: plain, escaped, or written as `[.x.]` or `[=x=]`. Nothing if `[.` is not closed, as then nothing is.
 fn letter(text: &[char]) -> Option<(char, &[char])> {
     match text {
-        ['[', mark @ ('.' | '='), rest @ ..] => match named(rest, *mark) {
-            Some((name, after)) => match name.as_slice() {
-                [only] => Some((*only, after)),
-                _ => Some(('[', text.get(1..)?)),
-            },
-            None => Some(('[', text.get(1..)?)),
-        },
+        ['[', '.', rest @ ..] => {
+            let (name, after) = named(rest, '.')?;
+            // Names of letters are not known: they stand for none, and no name of a file holds that.
+            Some((<[char; 1]>::try_from(name).map_or('\0', |[only]| only), after))
+        }
+        ['[', '=', only, '=', ']', rest @ ..] => Some((*only, rest)),
         ['\\', escaped, rest @ ..] => Some((*escaped, rest)),
         [c, rest @ ..] => Some((*c, rest)),
         [] => None,
