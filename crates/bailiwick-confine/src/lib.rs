@@ -38,3 +38,4 @@ pub use prepared::Prepared;
 pub use refusal::Refusal;
 pub use status::Status;
 pub use stdio::Relays;
+pub use sys::memory::return_large_blocks;

@@ -12,6 +12,7 @@ mod gate;
 mod grant;
 pub mod guardrails;
 pub mod journal;
+mod offload;
 mod open;
 mod registry;
 mod resolve;
@@ -23,6 +24,7 @@ mod verdict;
 
 pub use gate::{Approval, Gate, Permit, Refusal, ToolContext};
 pub use grant::Grant;
+pub use offload::CancelFlag;
 pub use open::WriteMode;
 pub use registry::{Registry, RegistryBuilder};
 pub use rules::Rules;

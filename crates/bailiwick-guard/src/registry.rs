@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::gate::{Approval, Entry, Gate, Permit, Refusal, Shared};
 use crate::grant::Grant;
 use crate::journal::Journal;
+use crate::offload::{CallThreads, CancelFlag};
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
@@ -24,10 +25,14 @@ use crate::verdict::{Approver, Call, Consent, Interceptor};
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Tools, and the gate in front of them.
-pub struct Registry {
+pub struct Registry(Arc<Inner>);
+
+/// What the threads that run calls share.
+pub(crate) struct Inner {
     tools: Vec<Box<dyn AnyTool>>,
     gate: Gate,
     approver: Option<Box<dyn Approver>>,
+    threads: CallThreads,
 }
 
 /// Collects tools, rules and interceptors; nothing changes once it is built.
@@ -65,21 +70,20 @@ impl Registry {
     /// The same from an authority that was read elsewhere.
     #[must_use]
     pub fn mint(&self, authority: Authority) -> Grant {
-        let shared = self.gate.shared();
+        let shared = self.0.gate.shared();
         let generation = shared.generation.load(Ordering::Acquire);
-        Grant::new(shared.id, generation, authority, self.tools.len())
+        Grant::new(shared.id, generation, authority, self.0.tools.len())
     }
 
-    /// Runs a tool under a grant.
+    /// Runs a tool under a grant, on a thread that may block. Dropping the answer cancels the call.
     ///
     /// # Errors
     /// Why it did not run, or how it failed.
     pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Result<Value, ToolError> {
-        let permit = self.permit(name, args, grant).await?;
-        self.run(permit).await
+        self.call(name, args, grant, None).await
     }
 
-    /// Runs a tool under a grant, and tells `listener` what it says meanwhile.
+    /// The same, and tells `listener` what the call says meanwhile.
     ///
     /// # Errors
     /// As [`Registry::dispatch`].
@@ -90,26 +94,33 @@ impl Registry {
         grant: &Grant,
         listener: Listener,
     ) -> Result<Value, ToolError> {
-        let permit = self.permit(name, args, grant).await?;
-        self.run(permit.heard_by(listener)).await
+        self.call(name, args, grant, Some(listener)).await
     }
 
-    /// The gate's leave for a call, a person's consent included.
-    pub(crate) async fn permit(&self, name: &str, args: Value, grant: &Grant) -> Result<Permit, ToolError> {
-        let call = Call { tool: self.interned(name), args };
-        match self.gate.authorize(call, grant, None) {
-            Ok(permit) => Ok(permit),
-            Err(Refusal::Error(error)) => Err(error),
-            Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await,
-        }
+    async fn call(
+        &self,
+        name: &str,
+        args: Value,
+        grant: &Grant,
+        listener: Option<Listener>,
+    ) -> Result<Value, ToolError> {
+        let (inner, name, grant) = (Arc::clone(&self.0), name.to_owned(), grant.clone());
+        let call = move |flag: CancelFlag| async move {
+            let permit = inner.permit(&name, args, &grant).await?;
+            inner.run(permit.heard_by_some(listener), flag).await
+        };
+        self.0.threads.run(call).await?
     }
 
-    /// Runs the call that a permit of this registry is for.
-    pub(crate) async fn run(&self, permit: Permit) -> Result<Value, ToolError> {
-        match self.tools.get(permit.index()) {
-            Some(tool) => permit.run_any(tool.as_ref()).await,
-            None => Err(ToolError::NotFound(permit.call().tool.to_string())),
-        }
+    /// The most bytes that a call of a tool holds in memory at once, as the tool says.
+    #[must_use]
+    pub fn footprint(&self, name: &str, args: &Value) -> usize {
+        let tool = self.0.gate.position(name).and_then(|index| self.0.tools.get(index));
+        tool.map_or(0, |tool| tool.footprint(args))
+    }
+
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.0
     }
 
     /// Runs a tool once, under a grant that is minted for it.
@@ -128,28 +139,53 @@ impl Registry {
 
     /// Ends every grant minted so far: the next call, and the next check of a running one, is refused.
     pub fn revoke(&self) -> u64 {
-        let generation = self.gate.shared().generation.fetch_add(1, Ordering::AcqRel) + 1;
+        let shared = self.0.gate.shared();
+        let generation = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
         let event =
             Event::new(Kind::SessionEnded).with_code("revoked").with_reason("every grant was revoked");
-        drop(self.gate.shared().journal.append(event));
+        drop(shared.journal.append(event));
         generation
     }
 
     /// The generation that grants are minted in.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.gate.shared().generation.load(Ordering::Acquire)
+        self.0.gate.shared().generation.load(Ordering::Acquire)
     }
 
     /// The gate, for those who run tools themselves.
     #[must_use]
-    pub const fn gate(&self) -> &Gate {
-        &self.gate
+    pub fn gate(&self) -> &Gate {
+        &self.0.gate
     }
 
     /// What every tool is called, says and takes, in order of registration.
     pub fn definitions(&self) -> impl Iterator<Item = Definition<'_>> {
-        self.tools.iter().map(|tool| tool.definition())
+        self.0.tools.iter().map(|tool| tool.definition())
+    }
+}
+
+impl Inner {
+    pub(crate) const fn threads(&self) -> &CallThreads {
+        &self.threads
+    }
+
+    /// The gate's leave for a call, a person's consent included.
+    pub(crate) async fn permit(&self, name: &str, args: Value, grant: &Grant) -> Result<Permit, ToolError> {
+        let call = Call { tool: self.interned(name), args };
+        match self.gate.authorize(call, grant, None) {
+            Ok(permit) => Ok(permit),
+            Err(Refusal::Error(error)) => Err(error),
+            Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await,
+        }
+    }
+
+    /// Runs the call that a permit of this registry is for, until it ends or the flag is set.
+    pub(crate) async fn run(&self, permit: Permit, flag: CancelFlag) -> Result<Value, ToolError> {
+        match self.tools.get(permit.index()) {
+            Some(tool) => permit.cancelled_by(flag).run_any(tool.as_ref()).await,
+            None => Err(ToolError::NotFound(permit.call().tool.to_string())),
+        }
     }
 
     /// The name as the gate holds it, so that calls and events share it.
@@ -252,7 +288,9 @@ impl RegistryBuilder {
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
         let shared = Arc::new(Shared { id, generation, session: self.session, journal: self.journal, own });
-        Ok(Registry { tools, gate: Gate::new(shared, entries, self.interceptors), approver: self.approver })
+        let gate = Gate::new(shared, entries, self.interceptors);
+        let threads = CallThreads::new();
+        Ok(Registry(Arc::new(Inner { tools, gate, approver: self.approver, threads })))
     }
 }
 

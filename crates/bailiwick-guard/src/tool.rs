@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::gate::ToolContext;
 
+/// What a tool that says nothing of its memory is taken to need.
+const DEFAULT_FOOTPRINT: usize = 4 * 1024 * 1024;
+
 /// Something an agent can call.
 ///
 /// A tool cannot run without a [`ToolContext`], and only the gate makes one. It does nothing to the world but
@@ -43,7 +46,13 @@ pub trait Tool: Send + Sync + 'static {
         Required::ceiling(Authority::top())
     }
 
-    /// Runs it.
+    /// The most bytes that a call with these arguments holds in memory at once, its result included. A server lets
+    /// no more calls run at the same time than its memory has room for.
+    fn footprint(&self, _args: &Value) -> usize {
+        DEFAULT_FOOTPRINT
+    }
+
+    /// Runs it, on a thread that may block. Work that takes long asks [`ToolContext::still_wanted`] now and then.
     fn invoke(
         &self,
         args: Value,
@@ -178,6 +187,9 @@ pub enum ToolError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Nothing waits for the result any more, so the tool stopped.
+    #[error("the call was cancelled")]
+    Cancelled,
     /// The tool failed.
     #[error("{0}")]
     Other(String),
@@ -211,7 +223,7 @@ impl ToolError {
     pub const fn denial(&self) -> Option<&Denial> {
         match self {
             Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => Some(denial),
-            Self::NotFound(_) | Self::Exec { .. } | Self::Other(_) => None,
+            Self::NotFound(_) | Self::Exec { .. } | Self::Cancelled | Self::Other(_) => None,
         }
     }
 
@@ -222,6 +234,7 @@ impl ToolError {
             Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => denial.code().as_str(),
             Self::NotFound(_) => "tool-not-found",
             Self::Exec { .. } => "exec-failed",
+            Self::Cancelled => "tool-cancelled",
             Self::Other(_) => "tool-failed",
         }
     }
@@ -235,6 +248,7 @@ pub(crate) trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
     fn definition(&self) -> Definition<'_>;
     fn required(&self) -> Required;
+    fn footprint(&self, args: &Value) -> usize;
     fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a>;
 }
 
@@ -257,6 +271,10 @@ impl<T: Tool> AnyTool for T {
         Tool::required(self)
     }
 
+    fn footprint(&self, args: &Value) -> usize {
+        Tool::footprint(self, args)
+    }
+
     fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a> {
         Box::pin(Tool::invoke(self, args, context))
     }
@@ -272,6 +290,7 @@ mod tests {
         let errors = [
             ToolError::NotFound(String::new()),
             ToolError::Exec { program: String::new(), source: io },
+            ToolError::Cancelled,
             ToolError::Other(String::new()),
         ];
         for error in errors {

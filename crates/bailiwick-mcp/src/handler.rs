@@ -26,6 +26,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer;
 use crate::progress::Heard;
+use crate::room::{Keeper, Room, Taken};
 
 /// How many calls may run at the same time; one more is told to come back later.
 pub const MAX_CALLS: usize = 64;
@@ -66,6 +67,7 @@ struct Shared {
     grant: Grant,
     about: About,
     calls: Semaphore,
+    room: Room,
     /// The least that the client wants to be told.
     level: Mutex<Option<LoggingLevel>>,
 }
@@ -80,16 +82,10 @@ impl Tools {
         }
     }
 
-    async fn dispatch(&self, name: &str, args: Value, grant: &Grant, heard: Option<Listener>) -> Answered {
-        match (self, heard) {
-            (Self::Plain(registry), None) => plain(registry.dispatch(name, args, grant).await),
-            (Self::Plain(registry), Some(listener)) => {
-                plain(registry.dispatch_heard(name, args, grant, listener).await)
-            }
-            (Self::Guarded(guarded), None) => guarded.dispatch(name, args, grant).await,
-            (Self::Guarded(guarded), Some(listener)) => {
-                guarded.dispatch_heard(name, args, grant, listener).await
-            }
+    async fn dispatch(&self, name: &str, args: Value, grant: &Grant, listener: Listener) -> Answered {
+        match self {
+            Self::Plain(registry) => plain(registry.dispatch_heard(name, args, grant, listener).await),
+            Self::Guarded(guarded) => guarded.dispatch_heard(name, args, grant, listener).await,
         }
     }
 }
@@ -103,29 +99,50 @@ impl Server {
     #[must_use]
     pub fn new(tools: Tools, grant: Grant, about: About) -> Self {
         let (calls, level) = (Semaphore::new(MAX_CALLS), Mutex::new(None));
-        Self(Arc::new(Shared { tools, grant, about, calls, level }))
+        Self(Arc::new(Shared { tools, grant, about, calls, room: Room::new(), level }))
     }
 
-    /// Runs a call; `None` if the client cut it off.
-    async fn call(&self, name: &str, args: Value, context: &RequestContext<RoleServer>) -> Option<Answered> {
+    /// Runs a call in the room that it has taken; `None` if the client cut it off.
+    async fn call(
+        &self,
+        name: &str,
+        args: Value,
+        taken: Taken,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Answered> {
         let Shared { tools, grant, .. } = &*self.0;
-        // Dropping the call is what ends its programs.
-        match context.meta.get_progress_token() {
-            None => tokio::select! {
-                biased;
-                () = context.ct.cancelled() => None,
-                answered = tools.dispatch(name, args, grant, None) => Some(answered),
-            },
-            Some(token) => {
-                let heard = Heard::default();
-                let listener = heard.listener();
-                tokio::select! {
-                    biased;
-                    () = context.ct.cancelled() => None,
-                    answered = tools.dispatch(name, args, grant, Some(listener)) => Some(answered),
-                    never = heard.report(&context.peer, token) => match never {},
-                }
+        let heard = Heard::default();
+        let token = context.meta.get_progress_token();
+        let told = token.is_some().then(|| heard.listener());
+        // The listener goes when the thread that runs the call has let go of it, and the room with it.
+        let listener: Listener = Arc::new(move |news| {
+            let _room: &Taken = &taken;
+            if let Some(told) = &told {
+                told(news);
             }
+        });
+        let report = async {
+            match token {
+                Some(token) => heard.report(&context.peer, token).await,
+                None => std::future::pending().await,
+            }
+        };
+        // Dropping the call is what ends its programs.
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => None,
+            answered = tools.dispatch(name, args, grant, listener) => Some(answered),
+            never = report => match never {},
+        }
+    }
+
+    /// Room for a call, once there is some; `None` if the client cut it off before.
+    async fn room(&self, name: &str, args: &Value, context: &RequestContext<RoleServer>) -> Option<Taken> {
+        let bytes = self.0.tools.registry().footprint(name, args);
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => None,
+            taken = self.0.room.take(bytes) => taken,
         }
     }
 
@@ -200,9 +217,12 @@ impl ServerHandler for Server {
             return Err(ErrorData::new(OWN_ERROR, message, None));
         };
         let args = Value::Object(request.arguments.unwrap_or_default());
-        let Some(answered) = self.call(&request.name, args, &context).await else {
-            return Err(ErrorData::new(OWN_ERROR, "the call was cut off", None));
-        };
+        let cut_off = || ErrorData::new(OWN_ERROR, "the call was cut off", None);
+        let taken = self.room(&request.name, &args, &context).await.ok_or_else(cut_off)?;
+        if let Some(keeper) = keeper(&context) {
+            keeper.keep(Arc::clone(&taken));
+        }
+        let answered = self.call(&request.name, args, taken, &context).await.ok_or_else(cut_off)?;
         let result = match answered.result {
             Ok(value) => answer::result(value),
             Err(ToolError::NotFound(name)) => {
@@ -256,6 +276,12 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         Err(unknown_method(&request.method))
     }
+}
+
+/// Who keeps the room of the answer until it is sent: over stdio it came with the message, over HTTP with the request.
+fn keeper(context: &RequestContext<RoleServer>) -> Option<&Keeper> {
+    let of_request = || context.extensions.get::<http::request::Parts>()?.extensions.get::<Keeper>();
+    context.extensions.get::<Keeper>().or_else(of_request)
 }
 
 fn unknown_method(method: &str) -> ErrorData {

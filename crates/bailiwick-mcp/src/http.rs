@@ -14,6 +14,7 @@ mod door;
 mod exchange;
 mod limits;
 mod sessions;
+mod strangers;
 mod token;
 
 use std::future::Future;
@@ -26,7 +27,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,7 @@ pub use token::{Token, TokenFault, TokenFile};
 use crate::fixture::Fixture;
 use door::Door;
 use exchange::Exchange;
+use strangers::{Stranger, Strangers};
 
 /// The one path that is served.
 pub const PATH: &str = "/mcp";
@@ -133,7 +134,7 @@ impl Listening {
     }
 }
 
-/// Takes connections while there is room for them; those beyond wait in the kernel's queue.
+/// Takes every connection at once: none waits for those before it, and one that shows no token keeps nobody out.
 async fn accept<H: ServerHandler + Send + 'static>(
     listener: &TcpListener,
     exchange: &Arc<Exchange<H>>,
@@ -141,18 +142,16 @@ async fn accept<H: ServerHandler + Send + 'static>(
     halt: &CancellationToken,
     connections: &mut JoinSet<()>,
 ) {
-    let room = Arc::new(Semaphore::new(limits.connections));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let strangers = Strangers::new(limits.strangers, limits.connections);
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
-            sleep(limits.pause).await; // out of file descriptors: others have to end first
+            strangers.evict(); // out of file descriptors: others have to end first
+            sleep(limits.pause).await;
             continue;
         };
         while connections.try_join_next().is_some() {}
-        let (exchange, halt) = (Arc::clone(exchange), halt.clone());
-        connections.spawn(async move {
-            converse(stream, exchange, limits, halt).await;
-            drop(place);
-        });
+        let (exchange, halt, stranger) = (Arc::clone(exchange), halt.clone(), strangers.enter());
+        connections.spawn(converse(stream, exchange, limits, halt, stranger));
     }
 }
 
@@ -162,10 +161,12 @@ async fn converse<H: ServerHandler + Send + 'static>(
     exchange: Arc<Exchange<H>>,
     limits: Limits,
     halt: CancellationToken,
+    stranger: Arc<Stranger>,
 ) {
+    let known = Arc::clone(&stranger);
     let service = service_fn(move |request| {
-        let exchange = Arc::clone(&exchange);
-        async move { Ok::<_, std::convert::Infallible>(exchange.answer(request).await) }
+        let (exchange, known) = (Arc::clone(&exchange), Arc::clone(&known));
+        async move { Ok::<_, std::convert::Infallible>(exchange.answer(request, &known).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -177,6 +178,7 @@ async fn converse<H: ServerHandler + Send + 'static>(
     );
     tokio::select! {
         _ended = connection.as_mut() => {}
+        () = stranger.must_go(limits.proof) => {}
         () = halt.cancelled() => {
             connection.as_mut().graceful_shutdown();
             let _unfinished = timeout(limits.ending, connection).await;

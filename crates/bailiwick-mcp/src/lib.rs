@@ -11,6 +11,7 @@ mod handler;
 pub mod http;
 mod instructions;
 mod progress;
+mod room;
 pub mod stdio;
 
 pub use handler::{About, MAX_CALLS, Server, Tools};

@@ -2,7 +2,8 @@
 //!
 //! Every line is answered or passed on, whatever it holds, and the next one is read. Memory is bounded: a line has at
 //! most 16 MiB, what is longer is skipped and answered; requests that wait for their answer are bounded in number and
-//! size, and one more is told to come back later. When the input ends, running calls have a moment to finish and are
+//! size, and one more is told to come back later; of answers that wait to be read, one at a time is a line. When the input
+//! ends, running calls have a moment to finish and are
 //! then cut off; when nobody reads the output, at once.
 //!
 //! Fails closed when: a message can be read in two ways (a key that is given twice). It is refused.
@@ -17,7 +18,8 @@ use std::time::Duration;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly_with_ct};
 use rmcp::transport::Transport;
@@ -29,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::frames::{Frame, Frames};
 use self::message::Malformed;
+use crate::room::Keeper;
 
 /// How long running calls may take once the input has ended.
 const LINGER: Duration = Duration::from_millis(1500);
@@ -39,7 +42,8 @@ const MAX_PENDING: usize = 256;
 /// How many bytes the requests that wait for their answers may have.
 const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Serves until the input ends, nobody reads the output, or `stop` is cancelled. Every call has ended by then.
+/// Serves until the input ends, nobody reads the output, or `stop` is cancelled. Every call was cancelled by then;
+/// the threads that run them end on their own.
 ///
 /// # Errors
 /// If the service itself broke.
@@ -92,18 +96,22 @@ where
     fn answer(&mut self, malformed: &Malformed) {
         let (output, line) = (self.output.clone(), malformed.to_line());
         // A reader that has gone ends the service; nothing is left to do here.
-        self.answering = Some(tokio::spawn(async move { drop(output.write(&line, || ()).await) }));
+        self.answering = Some(tokio::spawn(async move { drop(output.write(|| Ok(line)).await) }));
     }
 
     /// Lets a message in, if its request can wait for an answer.
-    fn admit(&self, message: &ClientJsonRpcMessage, size: usize) -> Result<(), Malformed> {
+    fn admit(&self, message: &mut ClientJsonRpcMessage, size: usize) -> Result<(), Malformed> {
         match message {
-            JsonRpcMessage::Request(request) => self.pending.add(&request.id, size),
+            JsonRpcMessage::Request(request) => {
+                let keeper = self.pending.add(&request.id, size)?;
+                request.request.extensions_mut().insert(keeper);
+                Ok(())
+            }
             JsonRpcMessage::Notification(note) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &note.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.pending.remove(id);
+                    drop(self.pending.remove(id));
                 }
                 Ok(())
             }
@@ -125,14 +133,23 @@ where
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let (output, pending) = (self.output.clone(), Arc::clone(&self.pending));
         async move {
-            let line = line(&item)?;
-            // Once the answer can be read its id is free, and nothing is written before it.
-            let answered = || match &item {
-                JsonRpcMessage::Response(response) => pending.remove(&response.id),
-                JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| pending.remove(id)),
-                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+            let mut kept = None;
+            // Made when it is its turn: so there is never more than one line. And once the answer can be read its id
+            // is free, and nothing is written before it.
+            let made = || {
+                let line = line(&item);
+                kept = match &item {
+                    JsonRpcMessage::Response(response) => pending.remove(&response.id),
+                    JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| pending.remove(id)),
+                    JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+                };
+                drop(item);
+                line
             };
-            output.write(&line, answered).await
+            let written = output.write(made).await;
+            // Only now has the answer left, and its room is free.
+            drop(kept);
+            written
         }
     }
 
@@ -155,7 +172,7 @@ where
             }
             let read = match self.frames.next().await {
                 Ok(Frame::Whole(text)) => message::read(&text).and_then(|message| match message {
-                    Some(message) => self.admit(&message, text.len()).map(|()| Some(message)),
+                    Some(mut message) => self.admit(&mut message, text.len()).map(|()| Some(message)),
                     None => Ok(None),
                 }),
                 Ok(Frame::TooLong) => Err(Malformed::too_long()),
@@ -194,10 +211,28 @@ fn opening(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
+/// A message as a line. It is measured first: a buffer that grows is up to three times as large as what it holds.
 fn line(item: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(item)?;
+    let mut length = Length(1);
+    serde_json::to_writer(&mut length, item)?;
+    let mut line = Vec::with_capacity(length.0);
+    serde_json::to_writer(&mut line, item)?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Where answers go. A message is written whole before the next.
@@ -207,12 +242,12 @@ struct Output<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Output<W> {
-    /// Writes a line when it is its turn; `first` is done before.
-    async fn write(&self, line: &[u8], first: impl FnOnce()) -> std::io::Result<()> {
+    /// Writes a line that is made when it is its turn.
+    async fn write(&self, line: impl FnOnce() -> std::io::Result<Vec<u8>>) -> std::io::Result<()> {
         let mut writer = self.writer.lock().await;
-        first();
+        let line = line()?;
         let written = async {
-            writer.write_all(line).await?;
+            writer.write_all(&line).await?;
             writer.flush().await
         };
         let written = written.await;
@@ -232,27 +267,36 @@ impl<W> Clone for Output<W> {
 /// Requests that wait for their answers, with their sizes.
 #[derive(Default)]
 struct Pending {
-    requests: Mutex<HashMap<RequestId, usize>>,
+    requests: Mutex<HashMap<RequestId, Waiting>>,
     fewer: Notify,
 }
 
+struct Waiting {
+    size: usize,
+    /// The room that the answer takes.
+    keeper: Keeper,
+}
+
 impl Pending {
-    fn add(&self, id: &RequestId, size: usize) -> Result<(), Malformed> {
+    fn add(&self, id: &RequestId, size: usize) -> Result<Keeper, Malformed> {
         let mut requests = self.locked();
         if requests.contains_key(id) {
             return Err(Malformed::repeated(id.clone()));
         }
-        let bytes = requests.values().sum::<usize>() + size;
+        let bytes = requests.values().map(|waiting| waiting.size).sum::<usize>() + size;
         if requests.len() >= MAX_PENDING || bytes > MAX_PENDING_BYTES {
             return Err(Malformed::busy(id.clone()));
         }
-        requests.insert(id.clone(), size);
-        Ok(())
+        let keeper = Keeper::default();
+        requests.insert(id.clone(), Waiting { size, keeper: keeper.clone() });
+        Ok(keeper)
     }
 
-    fn remove(&self, id: &RequestId) {
-        self.locked().remove(id);
+    /// Forgets a request; the room of its answer is the caller's to give back.
+    fn remove(&self, id: &RequestId) -> Option<Keeper> {
+        let removed = self.locked().remove(id);
         self.fewer.notify_one();
+        removed.map(|waiting| waiting.keeper)
     }
 
     /// Waits until a request has its answer.
@@ -269,7 +313,7 @@ impl Pending {
         }
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, usize>> {
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Waiting>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -86,6 +86,7 @@ fn extracted(html: String, url: &str) -> Page {
     if nests_deeper_than(MAX_NESTING, &reader) {
         return Page::plain(Kind::Text, reader.doc.text().to_string());
     }
+    without_running_links(&reader);
     let title = reader.get_article_title().to_string();
     let whole = reader.doc.md(Some(&NO_CONTENT)).to_string();
     match reader.parse() {
@@ -96,6 +97,25 @@ fn extracted(html: String, url: &str) -> Page {
         },
         _ => Page { kind: Kind::Page, title: Some(title), markdown: whole },
     }
+}
+
+/// Takes out where links and images lead that carry what they show, or run it.
+fn without_running_links(reader: &Readability) {
+    for name in ["href", "src", "srcset"] {
+        for node in reader.doc.select(&format!("[{name}]")).nodes() {
+            let leads: Option<String> = node.attr(name).map(|leads| leads.to_string());
+            if leads.is_some_and(|leads| runs(&leads)) {
+                node.remove_attr(name);
+            }
+        }
+    }
+}
+
+/// Whether an address is none of a place: blanks and letters that are not seen are passed over, as browsers do.
+fn runs(address: &str) -> bool {
+    let seen = address.chars().filter(|c| !c.is_control() && !c.is_whitespace());
+    let start: String = seen.take(16).collect::<String>().to_ascii_lowercase();
+    ["javascript:", "data:", "vbscript:", "blob:"].iter().any(|scheme| start.starts_with(scheme))
 }
 
 fn nests_deeper_than(limit: usize, reader: &Readability) -> bool {
@@ -124,6 +144,19 @@ mod tests {
         assert_eq!(kind("<p>Words.</p>".to_owned()), Kind::Article);
         assert_eq!(kind(format!("{}deep", "<div>".repeat(2 * MAX_NESTING))), Kind::Text);
         assert_eq!(kind("<b>".repeat(MAX_ELEMENTS + 1)), Kind::Source);
+    }
+
+    #[test]
+    fn links_that_run_lead_nowhere() {
+        for address in ["javascript:x", " Java\tScript:x", "data:text/html,x", "\u{1}vbscript:x"] {
+            assert!(runs(address), "{address}");
+            let page =
+                read(format!("<p>Some words. <a href='{address}'>link</a></p>"), "https://a.test/").unwrap();
+            assert!(page.markdown.contains("link") && !page.markdown.contains("]("), "{}", page.markdown);
+        }
+        for address in ["https://a.test/", "x", "/data:x", "mailto:x@a.test"] {
+            assert!(!runs(address), "{address}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use bailiwick_guard::guardrails::{GUARDRAILS, Guarded, Policy, Trust};
 use bailiwick_guard::journal::{Journal, Options, new_session};
 use bailiwick_guard::tools::{self, Page, PageKind, WebFetch};
-use bailiwick_guard::{Registry, RegistryBuilder, Session};
+use bailiwick_guard::{CancelFlag, Registry, RegistryBuilder, Session};
 use bailiwick_mcp::fixture::Fixture;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::journal::{Event, Kind};
@@ -36,6 +36,7 @@ use crate::{facts, terminal};
 const PARTING: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
+    bailiwick_confine::return_large_blocks();
     if args.fixture.is_some() {
         return fixture(args);
     }
@@ -75,8 +76,8 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
 /// Every tool that is served. Without the program that reads pages, they are given as their source.
 fn with_tools(builder: RegistryBuilder) -> RegistryBuilder {
     let program = pages::program();
-    let read = move |html: String, url: &str| match &program {
-        Some(program) => pages::read(program, &html, url),
+    let read = move |html: String, url: &str, flag: &CancelFlag| match &program {
+        Some(program) => pages::read(program, &html, url, flag),
         None => Ok(Page::plain(PageKind::Source, html)),
     };
     tools::local(builder).tool(WebFetch::reading_with(read))

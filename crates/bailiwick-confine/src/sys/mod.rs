@@ -8,6 +8,7 @@ pub(crate) mod clone;
 pub(crate) mod descriptors;
 mod errno;
 pub(crate) mod landlock;
+pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod netns;
 pub(crate) mod notify;

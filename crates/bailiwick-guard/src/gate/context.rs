@@ -21,6 +21,7 @@ use bailiwick_policy::path::AbsPath;
 
 use super::Shared;
 use crate::journal::Journal;
+use crate::offload::CancelFlag;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
 use crate::resolve::{absolute, real};
 use crate::session::Session;
@@ -43,17 +44,19 @@ pub struct ToolContext {
     seq: u64,
     acted: AtomicBool,
     pub(super) listener: Option<Listener>,
+    pub(super) cancelled: CancelFlag,
 }
 
 impl ToolContext {
-    pub(super) const fn mint(
+    pub(super) fn mint(
         shared: Arc<Shared>,
         tool: Arc<str>,
         authority: Arc<Authority>,
         minted_in: u64,
         seq: u64,
     ) -> Self {
-        Self { shared, tool, authority, minted_in, seq, acted: AtomicBool::new(false), listener: None }
+        let (acted, cancelled) = (AtomicBool::new(false), CancelFlag::default());
+        Self { shared, tool, authority, minted_in, seq, acted, listener: None, cancelled }
     }
 
     /// What the call may touch.
@@ -73,6 +76,14 @@ impl ToolContext {
         if let Some(listener) = &self.listener {
             listener(News { stream, text: text.into() });
         }
+    }
+
+    /// Whether the call is still waited for. Tools that work long without a check ask this now and then.
+    ///
+    /// # Errors
+    /// [`ToolError::Cancelled`], to be handed on.
+    pub fn still_wanted(&self) -> Result<(), ToolError> {
+        if self.cancelled.is_set() { Err(ToolError::Cancelled) } else { Ok(()) }
     }
 
     /// May this program be started? A bare name, or an absolute path.
@@ -237,8 +248,9 @@ impl ToolContext {
         self.record(request.to_string())
     }
 
-    /// Whether the grant was revoked meanwhile.
+    /// Whether the grant was revoked or the call cancelled meanwhile.
     pub(crate) fn still_granted(&self) -> Result<(), ToolError> {
+        self.still_wanted()?;
         if self.shared.generation.load(Ordering::Acquire) == self.minted_in {
             return Ok(());
         }

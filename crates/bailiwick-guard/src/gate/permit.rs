@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ToolContext;
 use crate::grant::Grant;
+use crate::offload::CancelFlag;
 use crate::tool::{AnyTool, Listener, Tool, ToolError};
 use crate::verdict::Call;
 
@@ -45,12 +46,25 @@ impl Permit {
         self
     }
 
+    /// The same, heard by someone if there is someone.
+    pub(crate) fn heard_by_some(mut self, listener: Option<Listener>) -> Self {
+        self.context.listener = listener;
+        self
+    }
+
+    /// The same, stopped by this flag.
+    pub(crate) fn cancelled_by(mut self, flag: CancelFlag) -> Self {
+        self.context.cancelled = flag;
+        self
+    }
+
     /// Which tool of the registry it is for.
     pub(crate) const fn index(&self) -> usize {
         self.index
     }
 
-    /// Runs the call with the tool it is for, and settles what it cost.
+    /// Runs the call with the tool it is for, and settles what it cost. A tool may block the thread that polls this;
+    /// [`crate::Registry::dispatch`] has threads for that.
     ///
     /// # Errors
     /// How the tool failed; that it is another tool than the permit is for.
@@ -68,7 +82,8 @@ impl Permit {
         let result = catching(tool.invoke(args, &self.context)).await;
         self.progress = Progress::Settled;
         let untouched = !self.context.has_acted();
-        if result.as_ref().is_err_and(|error| error.denial().is_some()) && untouched {
+        let stopped = |error: &ToolError| error.denial().is_some() || matches!(error, ToolError::Cancelled);
+        if result.as_ref().is_err_and(stopped) && untouched {
             self.put_back();
         } else if result.is_ok()
             && let Some(counted) = self.grant.tool(self.index)

@@ -25,15 +25,22 @@ use super::trust::Trust;
 use super::watch::Said;
 use crate::gate::Permit;
 use crate::grant::Grant;
-use crate::registry::{Registry, RegistryBuilder};
+use crate::offload::CancelFlag;
+use crate::registry::{Inner, Registry, RegistryBuilder};
 use crate::tool::{Listener, ToolError};
 use crate::verdict::{Call, Interceptor, Verdict};
 
 /// A registry whose calls are held to a project's guardrails.
 pub struct Guarded {
     registry: Registry,
-    rules: Arc<Mutex<Rules>>,
     state: State,
+    held: Arc<Held>,
+}
+
+/// What the threads that run calls share.
+struct Held {
+    registry: Arc<Inner>,
+    rules: Arc<Mutex<Rules>>,
     workdir: PathBuf,
 }
 
@@ -102,9 +109,9 @@ impl Guarded {
         };
         let rules = Arc::new(Mutex::new(rules));
         let registry = builder.interceptor(Rail(Arc::clone(&rules))).build()?;
-        let guarded = Self { registry, rules, state: state.clone(), workdir };
-        guarded.locked().load(guarded.registry.definitions().map(|tool| tool.name));
-        Ok(guarded)
+        let held = Arc::new(Held { registry: Arc::clone(registry.inner()), rules, workdir });
+        held.locked().load(registry.definitions().map(|tool| tool.name));
+        Ok(Self { registry, state: state.clone(), held })
     }
 
     /// The registry itself; calls made on it are judged and not counted.
@@ -113,15 +120,12 @@ impl Guarded {
         &self.registry
     }
 
-    /// Runs a tool under a grant and the rules.
+    /// Runs a tool under a grant and the rules, on a thread that may block. Dropping the answer cancels the call.
     ///
     /// # Errors
     /// None of its own: the answer holds the tool's.
     pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Answered {
-        match self.admit(name, args, grant).await {
-            Ok(admitted) => self.run(admitted).await,
-            Err(error) => Answered { result: Err(error), injected: Vec::new() },
-        }
+        self.call(name, args, grant, None).await
     }
 
     /// The same, and tells `listener` what the call says meanwhile.
@@ -132,41 +136,50 @@ impl Guarded {
         grant: &Grant,
         listener: Listener,
     ) -> Answered {
-        match self.admit(name, args, grant).await {
-            Ok(Admitted { permit, call, number }) => {
-                self.run(Admitted { permit: permit.heard_by(listener), call, number }).await
-            }
-            Err(error) => Answered { result: Err(error), injected: Vec::new() },
-        }
+        self.call(name, args, grant, Some(listener)).await
     }
 
     /// Runs the calls of one batch: all are judged in order before any runs, and each sees those let through before.
     pub async fn dispatch_batch(&self, calls: Vec<(String, Value)>, grant: &Grant) -> Vec<Answered> {
-        let mut running: Vec<Pin<Box<dyn Future<Output = Answered> + Send + '_>>> = Vec::new();
-        for (name, args) in calls {
-            match self.admit(&name, args, grant).await {
-                Ok(admitted) => running.push(Box::pin(self.run(admitted))),
-                Err(error) => {
-                    running.push(Box::pin(async { Answered { result: Err(error), injected: Vec::new() } }))
-                }
+        let (held, grant) = (Arc::clone(&self.held), grant.clone());
+        let count = calls.len();
+        let admit = move |_| async move {
+            let mut admitted = Vec::new();
+            for (name, args) in calls {
+                admitted.push(held.admit(&name, args, &grant).await);
             }
-        }
-        all(running).await
+            admitted
+        };
+        let admitted = match self.held.registry.threads().run(admit).await {
+            Ok(admitted) => admitted,
+            Err(_) => (0..count).map(|_| Err(ToolError::Cancelled)).collect(),
+        };
+        let running = admitted.into_iter().map(|admitted| -> Pin<Box<dyn Future<Output = _> + Send + '_>> {
+            match admitted {
+                Ok(admitted) => Box::pin(self.apart(move |held, flag| held.run(admitted, None, flag))),
+                Err(error) => Box::pin(async { Answered::error(error) }),
+            }
+        });
+        all(running.collect()).await
     }
 
     /// Ends a turn: what validators have to say to the model, each in its frame.
     pub async fn end_turn(&self, text: &str, role: &str) -> Vec<String> {
-        let scripts = self.locked().validations(&Turn { text, role });
-        let said = self.run_scripts(scripts, react::framed).await;
-        if !said.injected.is_empty() {
-            self.locked().history.reentries += 1;
-        }
-        said.injected
+        let (held, text, role) = (Arc::clone(&self.held), text.to_owned(), role.to_owned());
+        let end = move |_| async move {
+            let scripts = held.locked().validations(&Turn { text: &text, role: &role });
+            let said = held.run_scripts(scripts, react::framed).await;
+            if !said.injected.is_empty() {
+                held.locked().history.reentries += 1;
+            }
+            said.injected
+        };
+        self.held.registry.threads().run(end).await.unwrap_or_default()
     }
 
     /// Begins a turn: validators may send the assistant back again.
     pub fn begin_turn(&self) {
-        self.locked().history.reentries = 0;
+        self.held.locked().history.reentries = 0;
     }
 
     /// Reads the file again.
@@ -174,7 +187,7 @@ impl Guarded {
     /// # Errors
     /// If the trust store cannot be read.
     pub fn reload(&self) -> Result<Reload, StateFault> {
-        let policy = Policy::load(&self.workdir, &Trust::load(&self.state)?);
+        let policy = Policy::load(&self.held.workdir, &Trust::load(&self.state)?);
         let why = match &policy {
             Policy::Broken(broken) => Some(broken.summary()),
             Policy::Changed(why) => Some(why.clone()),
@@ -183,12 +196,41 @@ impl Guarded {
         match why {
             Some(why) => Ok(Reload::KeptOld(why)),
             None => {
-                self.locked().adopt(policy);
+                self.held.locked().adopt(policy);
                 Ok(Reload::Changed)
             }
         }
     }
 
+    async fn call(&self, name: &str, args: Value, grant: &Grant, listener: Option<Listener>) -> Answered {
+        let (name, grant) = (name.to_owned(), grant.clone());
+        self.apart(move |held, flag| async move {
+            match held.admit(&name, args, &grant).await {
+                Ok(admitted) => held.run(admitted, listener, flag).await,
+                Err(error) => Answered::error(error),
+            }
+        })
+        .await
+    }
+
+    /// Runs work on a thread that may block: judging holds a lock, and patterns take their time.
+    async fn apart<F: Future<Output = Answered>>(
+        &self,
+        work: impl FnOnce(Arc<Held>, CancelFlag) -> F + Send + 'static,
+    ) -> Answered {
+        let held = Arc::clone(&self.held);
+        let answered = self.held.registry.threads().run(move |flag| work(held, flag)).await;
+        answered.unwrap_or_else(Answered::error)
+    }
+}
+
+impl Answered {
+    const fn error(error: ToolError) -> Self {
+        Self { result: Err(error), injected: Vec::new() }
+    }
+}
+
+impl Held {
     async fn admit(&self, name: &str, args: Value, grant: &Grant) -> Result<Admitted, ToolError> {
         let permit = self.registry.permit(name, args, grant).await?;
         let call = permit.call().clone();
@@ -196,9 +238,14 @@ impl Guarded {
         Ok(Admitted { permit, call, number })
     }
 
-    async fn run(&self, admitted: Admitted) -> Answered {
+    async fn run(
+        self: Arc<Self>,
+        admitted: Admitted,
+        listener: Option<Listener>,
+        flag: CancelFlag,
+    ) -> Answered {
         let Admitted { permit, call, number } = admitted;
-        let result = self.registry.run(permit).await;
+        let result = self.registry.run(permit.heard_by_some(listener), flag).await;
         let scripts = self.locked().end(number, &call, &result);
         let said = self.run_scripts(scripts, |_, text| text.to_owned()).await;
         Answered { result, injected: said.injected }

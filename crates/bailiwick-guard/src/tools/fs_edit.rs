@@ -3,11 +3,11 @@
 //! Each text must stand in the file exactly once, unless all of its places are meant. The file is replaced only if it is
 //! still the one that was read.
 
+mod diff;
+
 use std::io::Read as _;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use super::args::{Args, object, path_schema};
 use crate::gate::{Only, Stamp, ToolContext};
@@ -16,10 +16,8 @@ use crate::tool::{Effect, Hints, Tool, ToolError};
 const NAME: &str = "fs_edit";
 const MAX_FILE: u64 = 8 * 1024 * 1024;
 const MAX_EDITS: usize = 1000;
-/// The longest diff that is shown.
-const MAX_DIFF: usize = 64 * 1024;
-/// How long is spent on making it small.
-const DIFF_TIME: Duration = Duration::from_millis(500);
+/// The file before, after, and once more while an edit is applied or a text is looked for that is not there; and some.
+const FOOTPRINT: usize = 40 * 1024 * 1024;
 
 /// The `fs_edit` tool: `{path, edits: [{old, new, all?}], dry_run?}`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,22 +79,23 @@ impl Tool for FsEdit {
         Hints { effect: Effect::Changes, idempotent: false, open_world: false }
     }
 
+    fn footprint(&self, _: &Value) -> usize {
+        FOOTPRINT
+    }
+
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
         let args = Args::read(NAME, &args, &["path", "edits", "dry_run"])?;
         let (path, dry_run) = (args.path()?, args.flag("dry_run")?);
         let edits = read_edits(&args)?;
         let (before, stamp) = whole(path, &args, context)?;
-        let (after, replaced) = apply(&before, &edits).map_err(|what| args.wrong(&what))?;
-        if u64::try_from(after.len()).is_ok_and(|length| length > MAX_FILE) {
-            return Err(args.wrong(&format!("the file would grow beyond {MAX_FILE} bytes")));
-        }
+        let (after, replaced) = apply(&before, &edits, &args, || context.still_wanted())?;
         let changes = after != before;
         let written = if changes && !dry_run {
             Some(context.replace(path, after.as_bytes(), Only::Same(stamp))?)
         } else {
             None
         };
-        let (diff, diff_truncated) = diff(path, &before, &after);
+        let (diff, diff_truncated) = diff::unified(path, &before, &after);
         Ok(json!({
             "path": path,
             "replaced": replaced,
@@ -145,72 +144,72 @@ fn whole(path: &str, args: &Args<'_>, context: &ToolContext) -> Result<(String, 
     Ok((text, stamp))
 }
 
-/// The text after all edits, and how many places changed.
-fn apply(before: &str, edits: &[Edit<'_>]) -> Result<(String, usize), String> {
+/// The text after all edits, and how many places changed. Each edit takes time linear in the text.
+fn apply(
+    before: &str,
+    edits: &[Edit<'_>],
+    args: &Args<'_>,
+    still_wanted: impl Fn() -> Result<(), ToolError>,
+) -> Result<(String, usize), ToolError> {
     let (mut text, mut replaced) = (before.to_owned(), 0);
     for (index, edit) in edits.iter().enumerate() {
+        still_wanted()?;
+        let wrong = |what: String| args.wrong(&format!("edit {}: {what}", index + 1));
         let count = if edit.all { text.matches(edit.old).count() } else { places(&text, edit.old) };
-        match count {
-            0 => {
-                let hint = near(&text, edit.old);
-                return Err(format!(
-                    "edit {}: `old` is not in the file{hint}; nothing was written",
-                    index + 1
-                ));
-            }
-            1 => {}
-            many if !edit.all => {
-                return Err(format!(
-                    "edit {}: `old` is in the file {many} times; add surrounding text, or say `all`; nothing was \
-                     written",
-                    index + 1
-                ));
-            }
-            _ => {}
+        if count == 0 {
+            let hint = near(&text, edit.old);
+            return Err(wrong(format!("`old` is not in the file{hint}; nothing was written")));
+        }
+        if count > 1 && !edit.all {
+            let what = "add surrounding text, or say `all`; nothing was written";
+            return Err(wrong(format!("`old` is in the file at least {count} times; {what}")));
+        }
+        // Known before it is made: many places and a long text are more than any memory.
+        let length =
+            (text.len() - count * edit.old.len()).saturating_add(count.saturating_mul(edit.new.len()));
+        if u64::try_from(length).is_ok_and(|length| length > MAX_FILE) {
+            return Err(wrong(format!("the file would grow beyond {MAX_FILE} bytes")));
         }
         text = text.replace(edit.old, edit.new);
-        if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE) {
-            return Err(format!("edit {}: the file would grow beyond {MAX_FILE} bytes", index + 1));
-        }
         replaced += count;
     }
     Ok((text, replaced))
 }
 
-/// How often `old` stands in the text, overlapping places included.
+/// How often `old` stands in the text: never, once, or at least so often. Places that overlap are two.
 fn places(text: &str, old: &str) -> usize {
-    let (mut count, mut from) = (0, 0);
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find(old)) {
-        count += 1;
-        let letter = text.get(from + at..).and_then(|rest| rest.chars().next());
-        from += at + letter.map_or(1, char::len_utf8);
+    let apart = text.matches(old).count();
+    if apart != 1 {
+        return apart;
     }
-    count
+    let letter = old.chars().next().map_or(1, char::len_utf8);
+    let behind = text.find(old).and_then(|first| text.get(first + letter..));
+    if behind.is_some_and(|behind| behind.contains(old)) { 2 } else { 1 }
 }
 
 /// What may be wrong with a text that is not there.
 fn near(text: &str, old: &str) -> &'static str {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (words_in, wanted) = (words(text), words(old));
     if text.contains("\r\n") && text.replace("\r\n", "\n").contains(old) {
         return " (its lines end in CR LF)";
     }
-    if !wanted.is_empty() && words_in.contains(&wanted) {
+    let wanted = words(old);
+    if !wanted.is_empty() && words(text).contains(&wanted) {
         " (its words are, with other whitespace)"
     } else {
         ""
     }
 }
 
-fn diff(path: &str, before: &str, after: &str) -> (String, bool) {
-    let mut config = TextDiff::configure();
-    let config = config.timeout(DIFF_TIME);
-    let diff = config.diff_lines(before, after);
-    let shown = path.escape_debug().to_string();
-    let mut text = diff.unified_diff().context_radius(3).header(&shown, &shown).to_string();
-    let truncated = text.len() > MAX_DIFF;
-    text.truncate(text.floor_char_boundary(MAX_DIFF));
-    (text, truncated)
+/// The words of a text with one blank between them.
+fn words(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    words
 }
 
 #[cfg(test)]
@@ -221,15 +220,36 @@ mod tests {
         Edit { old, new, all: false }
     }
 
+    fn applied(before: &str, edits: &[Edit<'_>]) -> Result<(String, usize), String> {
+        let args = json!({});
+        let args = Args::read(NAME, &args, &[]).unwrap();
+        apply(before, edits, &args, || Ok(())).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn a_text_must_stand_in_one_place() {
-        assert_eq!(apply("a b c", &[edit("b", "x"), edit("x c", "y")]).unwrap(), ("a y".to_owned(), 2));
-        assert!(apply("aaa", &[edit("aa", "x")]).unwrap_err().contains("2 times"), "places overlap");
-        assert!(apply("ééé", &[edit("éé", "x")]).unwrap_err().contains("2 times"));
-        assert!(apply("a\r\nb", &[edit("a\nb", "x")]).unwrap_err().contains("CR LF"));
-        assert!(apply("a  b", &[edit("a b", "x")]).unwrap_err().contains("whitespace"));
-        assert!(apply("a", &[edit("b", "x")]).unwrap_err().contains("is not in the file;"));
+        assert_eq!(applied("a b c", &[edit("b", "x"), edit("x c", "y")]).unwrap(), ("a y".to_owned(), 2));
+        assert!(applied("aaa", &[edit("aa", "x")]).unwrap_err().contains("2 times"), "places overlap");
+        assert!(applied("ééé", &[edit("éé", "x")]).unwrap_err().contains("2 times"));
+        assert!(applied("a\r\nb", &[edit("a\nb", "x")]).unwrap_err().contains("CR LF"));
+        assert!(applied("a  b", &[edit("a b", "x")]).unwrap_err().contains("whitespace"));
+        assert!(applied("a", &[edit("b", "x")]).unwrap_err().contains("is not in the file;"));
         let all = Edit { all: true, ..edit("a", "bb") };
-        assert_eq!(apply("a a", &[all]).unwrap(), ("bb bb".to_owned(), 2));
+        assert_eq!(applied("a a", &[all]).unwrap(), ("bb bb".to_owned(), 2));
+    }
+
+    #[test]
+    fn a_text_that_would_not_fit_is_never_made() {
+        let (text, new) = ("a".repeat(1 << 22), "b".repeat(1 << 22));
+        let all = Edit { all: true, ..edit("a", &new) };
+        assert!(applied(&text, &[all]).unwrap_err().contains("grow beyond"));
+    }
+
+    #[test]
+    fn a_cancelled_call_applies_nothing_more() {
+        let args = json!({});
+        let args = Args::read(NAME, &args, &[]).unwrap();
+        let stopped = apply("a", &[edit("a", "b")], &args, || Err(ToolError::Cancelled));
+        assert!(matches!(stopped, Err(ToolError::Cancelled)));
     }
 }

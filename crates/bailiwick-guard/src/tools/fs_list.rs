@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_NAMES, Walk};
+use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
@@ -14,6 +14,10 @@ const NAME: &str = "fs_list";
 const DEFAULT_LIMIT: u64 = 1000;
 const MAX_LIMIT: u64 = 10_000;
 const MAX_DEPTH: u64 = 64;
+/// Bytes of all paths and targets that are shown.
+const MAX_SHOWN: usize = 2 * 1024 * 1024;
+/// The names of the walk; and the paths with their objects, twice in the answer.
+const FOOTPRINT: usize = MAX_KEPT + 16 * 1024 * 1024;
 
 /// The `fs_list` tool: `{path, depth?, limit?}`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,6 +63,10 @@ impl Tool for FsList {
         Hints { effect: Effect::Reads, idempotent: true, open_world: false }
     }
 
+    fn footprint(&self, _: &Value) -> usize {
+        FOOTPRINT
+    }
+
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
         let args = Args::read(NAME, &args, &["path", "depth", "limit"])?;
         let path = args.path()?;
@@ -74,10 +82,12 @@ impl Tool for FsList {
         }
         // In a folder of which only parts are seen, what is passed over does not count.
         let keep = if place.whole { limit } else { MAX_NAMES };
-        let mut walk = Walk::new(context, Look::Names, place, depth, keep).map_err(failed)?;
-        let (mut entries, mut more) = (Vec::new(), false);
+        let walk = Walk::new(context, Look::Names, place, depth, keep);
+        let mut walk = walk.map_err(|stop| stop.into_error(failed))?;
+        let (mut entries, mut more, mut shown) = (Vec::new(), false, 0);
         while let Some(met) = walk.next()? {
-            if entries.len() == limit {
+            shown += met.shown.len() + met.target.as_ref().map_or(0, String::len);
+            if entries.len() == limit || shown > MAX_SHOWN {
                 more = true;
                 break;
             }
@@ -91,9 +101,6 @@ impl Tool for FsList {
                 }
             }
             entries.push(entry);
-            if entries.len().is_multiple_of(256) {
-                tokio::task::yield_now().await;
-            }
         }
         Ok(json!({
             "path": path,

@@ -23,6 +23,9 @@ const FARTHEST: u64 = 1 << 53;
 /// How long is looked for the first line.
 const MAX_TIME: Duration = Duration::from_secs(10);
 const BLOCK: usize = 64 * 1024;
+/// How many times the bytes that are asked for a call holds at most: bytes that are not UTF-8 become three each, and
+/// what is given back stands in the answer twice.
+const COPIES: usize = 6;
 
 /// The `fs_read` tool: `{path, offset?, limit?, max_bytes?, encoding?}`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,6 +95,11 @@ impl Tool for FsRead {
         Hints { effect: Effect::Reads, idempotent: true, open_world: false }
     }
 
+    fn footprint(&self, args: &Value) -> usize {
+        let most = args.get("max_bytes").and_then(Value::as_u64).unwrap_or(DEFAULT_BYTES).min(MAX_BYTES);
+        usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(COPIES) + BLOCK
+    }
+
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
         let args = Args::read(NAME, &args, &["path", "offset", "limit", "max_bytes", "encoding"])?;
         let path = args.path()?;
@@ -112,33 +120,36 @@ impl Tool for FsRead {
         let read = if encoding == "base64" {
             bytes(file, offset.unwrap_or(0), limit.unwrap_or(max).min(max)).map_err(failed)?
         } else {
-            let window = Window::new(offset.unwrap_or(1), limit, max);
-            window.read(file).await.map_err(failed)?.answer(path)?
+            let window = Window::new(offset.unwrap_or(1), limit, max, about.len());
+            window.read(file, context, failed)?.answer(path)?
         };
+        let (content, read) = read;
         let mut answer = json!({ "path": path, "encoding": encoding, "size": about.len() });
         if let (Value::Object(answer), Value::Object(read)) = (&mut answer, read) {
             answer.extend(read);
+            // Moved, where the macro would copy it.
+            answer.insert("content".to_owned(), Value::String(content));
         }
         Ok(answer)
     }
 }
 
-/// A stretch of bytes.
-fn bytes(mut file: File, offset: u64, limit: u64) -> std::io::Result<Value> {
+/// A stretch of bytes, and what is to be said of it.
+fn bytes(mut file: File, offset: u64, limit: u64) -> std::io::Result<(String, Value)> {
     file.seek(SeekFrom::Start(offset))?;
     let mut content = Vec::new();
     file.by_ref().take(limit).read_to_end(&mut content)?;
     let goes_on = file.read(&mut [0])? > 0;
     let next = goes_on.then(|| offset.saturating_add(u64::try_from(content.len()).unwrap_or(u64::MAX)));
-    Ok(json!({
-        "content": STANDARD.encode(&content),
+    let about = json!({
         "offset": offset,
         "count": content.len(),
         "truncated": goes_on,
         "next_offset": next,
         "line_cut": false,
         "lossy": false,
-    }))
+    });
+    Ok((STANDARD.encode(&content), about))
 }
 
 /// A window of lines while it is read.
@@ -156,25 +167,32 @@ struct Window {
 }
 
 impl Window {
-    fn new(first: u64, limit: Option<u64>, max: u64) -> Self {
+    fn new(first: u64, limit: Option<u64>, max: u64, size: u64) -> Self {
         Self {
             first,
             end: limit.map_or(u64::MAX, |limit| first.saturating_add(limit)),
             room: usize::try_from(max).unwrap_or(usize::MAX),
             line: 1,
-            content: Vec::new(),
+            // All at once where that is known: a buffer that grows is larger than what it holds.
+            content: Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or_default()),
             nul: None,
             cut: false,
             goes_on: false,
         }
     }
 
-    async fn read(mut self, file: File) -> std::io::Result<Self> {
+    fn read(
+        mut self,
+        file: File,
+        context: &ToolContext,
+        failed: impl Fn(std::io::Error) -> ToolError,
+    ) -> Result<Self, ToolError> {
         let started = Instant::now();
         let mut reader = BufReader::with_capacity(BLOCK, file);
         let mut read = 0;
         loop {
-            let block = reader.fill_buf()?;
+            context.still_granted()?;
+            let block = reader.fill_buf().map_err(&failed)?;
             let length = block.len();
             if length == 0 || self.take(block, read) {
                 return Ok(self);
@@ -183,10 +201,7 @@ impl Window {
             read += length;
             if started.elapsed() > MAX_TIME {
                 let late = format!("line {} is not reached within {} s", self.first, MAX_TIME.as_secs());
-                return Err(std::io::Error::other(late));
-            }
-            if read.is_multiple_of(16 * BLOCK) {
-                tokio::task::yield_now().await;
+                return Err(failed(std::io::Error::other(late)));
             }
         }
     }
@@ -216,7 +231,7 @@ impl Window {
         self.nul.is_some()
     }
 
-    fn answer(self, path: &str) -> Result<Value, ToolError> {
+    fn answer(self, path: &str) -> Result<(String, Value), ToolError> {
         if let Some(at) = self.nul {
             let what = format!(
                 "`{}` is not text (byte {at} is NUL); read it with `\"encoding\": \"base64\"`",
@@ -230,18 +245,30 @@ impl Window {
         }
         let (text, lossy) = match String::from_utf8(content) {
             Ok(text) => (text, false),
-            Err(bytes) => (String::from_utf8_lossy(bytes.as_bytes()).into_owned(), true),
+            Err(bytes) => (replaced(bytes.as_bytes()), true),
         };
-        Ok(json!({
+        let about = json!({
             "count": text.lines().count(),
-            "content": text,
             "offset": self.first,
             "truncated": self.goes_on,
             "next_offset": self.goes_on.then_some(self.line),
             "line_cut": self.cut,
             "lossy": lossy,
-        }))
+        });
+        Ok((text, about))
     }
+}
+
+/// The text with what is not UTF-8 replaced, in a buffer of just its length.
+fn replaced(bytes: &[u8]) -> String {
+    let shown = |chunk: &std::str::Utf8Chunk<'_>| if chunk.invalid().is_empty() { "" } else { "\u{fffd}" };
+    let length = bytes.utf8_chunks().map(|chunk| chunk.valid().len() + shown(&chunk).len()).sum();
+    let mut text = String::with_capacity(length);
+    for chunk in bytes.utf8_chunks() {
+        text += chunk.valid();
+        text += shown(&chunk);
+    }
+    text
 }
 
 /// How many bytes there are up to the last whole letter.

@@ -2,8 +2,8 @@
 //!
 //! Reads only files that the call may read, met by a walk that follows no link. The pattern runs in time linear in the
 //! text and is of bounded size; so are lines, files, results and time, and the answer says which bound was met. One
-//! record covers a folder that may be read as a whole; otherwise each file that is read has its own. Between blocks it
-//! lets others run, and stops when the call is cut off or the grant revoked.
+//! record covers a folder that may be read as a whole; otherwise each file that is read has its own. Between lines it
+//! looks whether the call was cancelled or the grant revoked.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,13 +16,17 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_NAMES, Walk};
+use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_search";
 const MAX_PATTERN: usize = 2000;
-const MAX_COMPILED: usize = 2 * 1024 * 1024;
+const MAX_GLOB: usize = 1000;
+/// How large a compiled pattern may be, and how much of a line is then looked at. The time that a line takes can be
+/// proportional to both, and nothing can stop it before its end.
+const SIZES: [(usize, usize); 4] =
+    [(64 << 10, MAX_LINE), (256 << 10, 128 << 10), (1 << 20, 32 << 10), (2 << 20, 16 << 10)];
 const DEFAULT_RESULTS: u64 = 100;
 const MAX_RESULTS: u64 = 1000;
 const MAX_CONTEXT: u64 = 10;
@@ -38,6 +42,8 @@ const MAX_LINE: usize = 1024 * 1024;
 const MAX_SHOWN: usize = 400;
 /// Bytes of all that is shown.
 const MAX_OUTPUT: usize = 512 * 1024;
+/// The pattern with what it keeps while it runs, a line, the names of the walk, and what is shown, twice.
+const FOOTPRINT: usize = MAX_KEPT + 16 * 1024 * 1024;
 /// How much of a file tells whether it is text.
 const SNIFFED: usize = 8 * 1024;
 const BLOCK: usize = 64 * 1024;
@@ -117,15 +123,21 @@ impl Tool for FsSearch {
         Hints { effect: Effect::Reads, idempotent: true, open_world: false }
     }
 
+    fn footprint(&self, _: &Value) -> usize {
+        FOOTPRINT
+    }
+
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
         let args = Args::read(NAME, &args, &["path", "pattern", "glob", "max_results", "context"])?;
         let path = args.path()?;
-        let pattern = compiled(&args)?;
+        let (pattern, line) = compiled(&args)?;
         let glob = args.text("glob")?.map(|glob| read_glob(glob, &args)).transpose()?;
         let wanted = args.number("max_results", 1..=MAX_RESULTS)?.unwrap_or(DEFAULT_RESULTS);
         let around = args.number("context", 0..=MAX_CONTEXT)?.unwrap_or(0);
         let mut search = Search {
+            context,
             pattern,
+            line,
             wanted: usize::try_from(wanted).unwrap_or(usize::MAX),
             around: usize::try_from(around).unwrap_or_default(),
             started: Instant::now(),
@@ -136,34 +148,43 @@ impl Tool for FsSearch {
         let place = context.open_place(path, Look::Contents)?;
         let mut unreadable = 0;
         if place.file.metadata().map_err(failed)?.is_dir() {
-            let mut walk = Walk::new(context, Look::Contents, place, MAX_DEPTH, MAX_NAMES).map_err(failed)?;
-            search.below(&mut walk, glob.as_ref()).await?;
+            let walk = Walk::new(context, Look::Contents, place, MAX_DEPTH, MAX_NAMES);
+            let mut walk = walk.map_err(|stop| stop.into_error(failed))?;
+            search.below(&mut walk, glob.as_ref())?;
             unreadable = walk.unreadable;
             if walk.overfull {
                 search.found.stopped_by.get_or_insert("names");
             }
         } else {
-            search.file(place.file, path).await.map_err(failed)?;
+            search.file(place.file, path).map_err(failed)?;
         }
+        context.still_granted()?;
         Ok(search.found.answer(path, unreadable))
     }
 }
 
-fn compiled(args: &Args<'_>) -> Result<Regex, ToolError> {
+/// The pattern, and how much of a line it is tried on.
+fn compiled(args: &Args<'_>) -> Result<(Regex, usize), ToolError> {
     let pattern = args.required("pattern")?;
     if pattern.is_empty() || pattern.len() > MAX_PATTERN {
         return Err(args.wrong(&format!("`pattern` has 1 to {MAX_PATTERN} bytes")));
     }
-    let built = RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).build();
-    built.map_err(|error| {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
-        args.wrong(&format!("`pattern` is not a regular expression that can be used: {why}"))
-    })
+    let mut why = String::new();
+    for (size, line) in SIZES {
+        match RegexBuilder::new(pattern).size_limit(size).dfa_size_limit(size.max(1 << 20)).build() {
+            Ok(built) => return Ok((built, line)),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    let why = why.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+    Err(args.wrong(&format!("`pattern` is not a regular expression that can be used: {why}")))
 }
 
 /// A glob as policies write them; without a slash it is about names.
 fn read_glob(glob: &str, args: &Args<'_>) -> Result<PathPattern, ToolError> {
+    if glob.len() > MAX_GLOB {
+        return Err(args.wrong(&format!("`glob` has at most {MAX_GLOB} bytes")));
+    }
     let anywhere = if glob.contains('/') { "" } else { "**/" };
     let line = format!("fs:read:/{anywhere}{}", glob.trim_start_matches('/'));
     match line.parse() {
@@ -173,8 +194,11 @@ fn read_glob(glob: &str, args: &Args<'_>) -> Result<PathPattern, ToolError> {
     }
 }
 
-struct Search {
+struct Search<'c> {
+    context: &'c ToolContext,
     pattern: Regex,
+    /// How much of a line is looked at.
+    line: usize,
     wanted: usize,
     around: usize,
     started: Instant,
@@ -202,8 +226,8 @@ struct Hit {
     after: Vec<String>,
 }
 
-impl Search {
-    async fn below(&mut self, walk: &mut Walk<'_>, glob: Option<&PathPattern>) -> Result<(), ToolError> {
+impl Search<'_> {
+    fn below(&mut self, walk: &mut Walk<'_>, glob: Option<&PathPattern>) -> Result<(), ToolError> {
         while let Some(met) = walk.next()? {
             if self.is_over() {
                 break;
@@ -220,15 +244,14 @@ impl Search {
             }
             match walk.open(&met)? {
                 // A file that cannot be read to its end was read as far as it could be.
-                Some(file) => drop(self.file(file, &met.shown).await),
+                Some(file) => drop(self.file(file, &met.shown)),
                 None => walk.unreadable += 1,
             }
-            tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    async fn file(&mut self, file: File, shown: &str) -> std::io::Result<()> {
+    fn file(&mut self, file: File, shown: &str) -> std::io::Result<()> {
         let mut reader = BufReader::with_capacity(BLOCK, file);
         if reader.fill_buf()?.iter().take(SNIFFED).any(|byte| *byte == 0) {
             self.found.binary += 1;
@@ -236,15 +259,13 @@ impl Search {
         }
         self.found.files += 1;
         let mut before: VecDeque<String> = VecDeque::new();
-        let (mut line, mut number, mut awaiting, mut since) = (Vec::new(), 0, 0_usize, 0_u64);
-        while let Some((length, cut)) = next_line(&mut reader, &mut line)? {
+        let (mut line, mut number, mut awaiting) = (Vec::new(), 0, 0_usize);
+        while let Some((length, cut)) = next_line(&mut reader, &mut line, self.line)? {
+            if self.context.still_wanted().is_err() {
+                break;
+            }
             number += 1;
             self.found.read += length;
-            since += length;
-            if since > 1024 * 1024 {
-                since = 0;
-                tokio::task::yield_now().await;
-            }
             let matches = self.found.results.len() < self.wanted && self.pattern.is_match(&line);
             if awaiting > 0 {
                 awaiting -= 1;
@@ -336,7 +357,11 @@ impl Found {
 }
 
 /// Reads the next line without its end, as much of it as is looked at: its length in the file, and whether it was cut.
-fn next_line(reader: &mut BufReader<File>, line: &mut Vec<u8>) -> std::io::Result<Option<(u64, bool)>> {
+fn next_line(
+    reader: &mut BufReader<File>,
+    line: &mut Vec<u8>,
+    most: usize,
+) -> std::io::Result<Option<(u64, bool)>> {
     line.clear();
     let (mut length, mut cut) = (0, false);
     loop {
@@ -346,7 +371,7 @@ fn next_line(reader: &mut BufReader<File>, line: &mut Vec<u8>) -> std::io::Resul
         }
         let end = block.iter().position(|byte| *byte == b'\n');
         let part = block.get(..end.unwrap_or(block.len())).unwrap_or_default();
-        let room = MAX_LINE - line.len();
+        let room = most - line.len();
         line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
         cut |= part.len() > room;
         let used = end.map_or(block.len(), |end| end + 1);

@@ -15,6 +15,8 @@ use crate::tool::{Effect, Hints, Tool, ToolError};
 const NAME: &str = "fs_write";
 /// The most that is written in one call.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// What a call takes besides its content.
+const SLACK: usize = 64 * 1024;
 
 /// The `fs_write` tool: `{path, content, mode?, encoding?}`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,6 +57,11 @@ impl Tool for FsWrite {
 
     fn hints(&self) -> Hints {
         Hints { effect: Effect::Changes, idempotent: false, open_world: false }
+    }
+
+    fn footprint(&self, args: &Value) -> usize {
+        // Once more as bytes; the arguments themselves are the caller's.
+        args.get("content").and_then(Value::as_str).map_or(0, str::len) + SLACK
     }
 
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {

@@ -33,6 +33,9 @@ use crate::gate::ToolContext;
 use crate::resolve::{absolute, real};
 use crate::tool::{Effect, Hints, Stream, Tool, ToolError};
 
+/// Both streams, twice in the answer and once more while it is made.
+const FOOTPRINT: usize = 3 * 2 * streams::MAX_OUTPUT;
+
 /// The `shell` tool: `{program, args?}` or `{cmd, engine?}`, with `cwd?`, `env?`, `stdin?` and `timeout_ms?`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shell;
@@ -62,6 +65,10 @@ impl Tool for Shell {
         Hints { effect: Effect::Changes, idempotent: false, open_world: true }
     }
 
+    fn footprint(&self, _: &Value) -> usize {
+        FOOTPRINT
+    }
+
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
         let Args { work, cwd, env, dropped, stdin, timeout } = Args::read(&args)?;
         let deadline = Instant::now() + timeout;
@@ -81,7 +88,7 @@ impl Tool for Shell {
                     env,
                 }
             }
-            Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, context)?,
+            Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, deadline, context)?,
         };
         let mut held = Held::of(context).map_err(ToolError::Other)?;
         // Not even a grant makes a shell read a file before its script.
@@ -109,6 +116,7 @@ impl Task {
         text: &str,
         cwd: Option<&str>,
         env: &BTreeMap<String, String>,
+        deadline: Instant,
         context: &ToolContext,
     ) -> Result<Self, ToolError> {
         let script = Script::read(text)?;
@@ -126,7 +134,7 @@ impl Task {
             granted: granted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         };
         let start = State::new(asked.clone().unwrap_or_else(|| session.cwd().to_owned()), env);
-        admit(&script, &start, asked.as_deref(), &surroundings, context)?;
+        admit(&script, &start, asked.as_deref(), &surroundings, deadline, context)?;
         Ok(Self::Script { script, start, surroundings })
     }
 

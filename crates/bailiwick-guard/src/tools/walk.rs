@@ -4,7 +4,7 @@
 //! leaves that folder no other way. Links are met, never followed. Where the call may see only parts, what it may not
 //! see is passed over in silence, as are names that cannot be judged because they are not UTF-8.
 //!
-//! Holds one descriptor a level and a bounded number of names.
+//! Holds one descriptor a level and names of bounded number and size.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,6 +20,12 @@ use crate::tool::ToolError;
 
 /// The most names of one folder that are worth keeping.
 pub(super) const MAX_NAMES: usize = 100_000;
+
+/// Bytes of all names that are kept, of all folders that a walk is in.
+pub(super) const MAX_KEPT: usize = 24 * 1024 * 1024;
+
+/// What a name takes besides its letters.
+const PER_NAME: usize = 64;
 
 /// A walk through a folder.
 pub(super) struct Walk<'c> {
@@ -44,6 +50,32 @@ struct Level {
     /// Its path below the start, with a slash behind it.
     shown: String,
     names: std::vec::IntoIter<Vec<u8>>,
+    /// Bytes of the names that were kept.
+    kept: usize,
+}
+
+/// Why a folder was not entered.
+pub(super) enum NotEntered {
+    /// The call was cancelled, or its grant revoked.
+    Stopped(ToolError),
+    /// The system's own reason.
+    Io(std::io::Error),
+}
+
+impl NotEntered {
+    /// The error of the call.
+    pub(super) fn into_error(self, failed: impl FnOnce(std::io::Error) -> ToolError) -> ToolError {
+        match self {
+            Self::Stopped(error) => error,
+            Self::Io(error) => failed(error),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for NotEntered {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Io(errno.into())
+    }
 }
 
 /// What was met.
@@ -101,7 +133,7 @@ impl<'c> Walk<'c> {
         place: Place,
         depth: usize,
         keep: usize,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, NotEntered> {
         let mut walk = Self {
             context,
             look,
@@ -137,7 +169,7 @@ impl<'c> Walk<'c> {
                 continue;
             }
             if met.kind == Kind::Folder && self.levels.len() < self.depth {
-                self.descend(&met);
+                self.descend(&met)?;
             }
             return Ok(Some(met));
         }
@@ -170,30 +202,42 @@ impl<'c> Walk<'c> {
             || (met.kind == Kind::Folder && self.context.leads_on(path, self.look))
     }
 
-    fn descend(&mut self, met: &Met) {
-        let Some(level) = self.levels.last() else { return };
+    fn descend(&mut self, met: &Met) -> Result<(), ToolError> {
+        let Some(level) = self.levels.last() else { return Ok(()) };
         let entered = below(&level.folder, &met.name, OFlags::DIRECTORY)
-            .map_err(Into::into)
+            .map_err(NotEntered::from)
             .and_then(|folder| self.enter(folder, met.path.clone(), format!("{}/", met.shown)));
-        self.unreadable += usize::from(entered.is_err());
+        match entered {
+            Ok(()) => Ok(()),
+            Err(NotEntered::Stopped(error)) => Err(error),
+            Err(NotEntered::Io(_)) => {
+                self.unreadable += 1;
+                Ok(())
+            }
+        }
     }
 
-    fn enter(&mut self, folder: OwnedFd, path: Option<AbsPath>, shown: String) -> std::io::Result<()> {
-        let mut names = BTreeSet::new();
+    fn enter(&mut self, folder: OwnedFd, path: Option<AbsPath>, shown: String) -> Result<(), NotEntered> {
+        let room = MAX_KEPT.saturating_sub(self.levels.iter().map(|level| level.kept).sum());
+        let (mut names, mut kept) = (BTreeSet::new(), 0);
+        let size = |name: &Vec<u8>| name.len() + PER_NAME;
         for entry in Dir::read_from(&folder)? {
+            self.context.still_granted().map_err(NotEntered::Stopped)?;
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name == b"." || name == b".." {
                 continue;
             }
-            names.insert(name.to_vec());
-            if names.len() > self.keep {
-                names.pop_last();
+            let name = name.to_vec();
+            kept += size(&name);
+            names.insert(name);
+            if names.len() > self.keep || kept > room {
+                kept -= names.pop_last().as_ref().map_or(0, size);
                 self.overfull = true;
             }
         }
         let names = names.into_iter().collect::<Vec<_>>().into_iter();
-        self.levels.push(Level { folder, path, shown, names });
+        self.levels.push(Level { folder, path, shown, names, kept });
         Ok(())
     }
 }

@@ -32,6 +32,7 @@ use self::exchange::Answered;
 use self::target::Target;
 use super::args::{Args, object, wrong};
 use crate::gate::ToolContext;
+use crate::offload::CancelFlag;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "web_fetch";
@@ -39,6 +40,11 @@ const MAX_HOPS: usize = 10;
 const MAX_URL: usize = 8 * 1024;
 const DEFAULT_BYTES: u64 = 2 * 1024 * 1024;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// How many times the bytes that are asked for a call holds at most: bytes that are not of the page's encoding become
+/// three each, and what is given back stands in the answer twice.
+const COPIES: usize = 8;
+/// What a call takes besides the page.
+const SLACK: usize = 2 * 1024 * 1024;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
@@ -57,13 +63,14 @@ impl WebFetch {
     /// process.
     #[must_use]
     pub fn new() -> Self {
-        Self::reading_with(bailiwick_page::read)
+        Self::reading_with(|html, url, _| bailiwick_page::read(html, url))
     }
 
-    /// The same, with pages read by `reader`: their HTML and their address. It may block.
+    /// The same, with pages read by `reader`: their HTML and their address. It may block; it should end soon once the
+    /// flag is set, because then the call has ended.
     #[must_use]
     pub fn reading_with(
-        reader: impl Fn(String, &str) -> Result<Page, String> + Send + Sync + 'static,
+        reader: impl Fn(String, &str, &CancelFlag) -> Result<Page, String> + Send + Sync + 'static,
     ) -> Self {
         Self {
             reader: Reader(Arc::new(reader)),
@@ -108,7 +115,7 @@ impl Default for WebFetch {
 }
 
 /// What makes a page of HTML and the address it was found at.
-type Read = dyn Fn(String, &str) -> Result<Page, String> + Send + Sync;
+type Read = dyn Fn(String, &str, &CancelFlag) -> Result<Page, String> + Send + Sync;
 
 #[derive(Clone)]
 struct Reader(Arc<Read>);
@@ -193,6 +200,11 @@ impl Tool for WebFetch {
 
     fn hints(&self) -> Hints {
         Hints { effect: Effect::Reads, idempotent: true, open_world: true }
+    }
+
+    fn footprint(&self, args: &Value) -> usize {
+        let most = args.get("max_bytes").and_then(Value::as_u64).unwrap_or(DEFAULT_BYTES).min(MAX_BYTES);
+        usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(COPIES) + SLACK
     }
 
     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {

@@ -5,6 +5,7 @@ mod desk;
 mod ends;
 mod env;
 mod escapes;
+mod globs;
 mod network;
 mod plain_user;
 mod scripts;

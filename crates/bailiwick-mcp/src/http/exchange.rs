@@ -4,7 +4,9 @@
 //! the same answer there and here; `rmcp` says only that it cannot read it. Everything else of the protocol is `rmcp`'s.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -12,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientRequest, ErrorCode, JsonRpcMessage, ProtocolVersion};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -22,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use super::door::{Door, Refusal};
 use super::limits::Limits;
 use super::sessions::Sessions;
+use super::strangers::Stranger;
+use crate::room::Keeper;
 use crate::stdio::message;
 
 pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
@@ -59,13 +63,23 @@ impl<H: ServerHandler + Send + 'static> Exchange<H> {
         self.sessions.close_all().await;
     }
 
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(&self, request: Request<Incoming>, stranger: &Stranger) -> Answer {
         let (mut head, body) = request.into_parts();
         if let Err(refusal) = self.door.admit(&mut head) {
             return refused(refusal);
         }
+        if !stranger.admit() {
+            let full =
+                plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many connections as this server holds");
+            return last(with_header(full, RETRY_AFTER, "1"));
+        }
         match head.method {
-            Method::POST => self.post(head, body).await.unwrap_or_else(|refusal| refusal),
+            Method::POST => {
+                let keeper = Keeper::default();
+                head.extensions.insert(keeper.clone());
+                let answer = self.post(head, body).await.unwrap_or_else(|refusal| refusal);
+                answer.map(|body| Kept { body, _keeper: keeper }.boxed())
+            }
             Method::GET | Method::DELETE => self.pass(head, Bytes::new()).await,
             _ => with_header(
                 plain(StatusCode::METHOD_NOT_ALLOWED, "GET, POST and DELETE are served"),
@@ -120,6 +134,32 @@ impl<H: ServerHandler + Send + 'static> Exchange<H> {
             Ok(Err(_)) => Err(last(plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"))),
             Err(_) => Err(last(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long"))),
         }
+    }
+}
+
+/// A body that keeps the room of its answer until it has been sent, or given up.
+struct Kept {
+    body: BoxBody<Bytes, Infallible>,
+    _keeper: Keeper,
+}
+
+impl Body for Kept {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

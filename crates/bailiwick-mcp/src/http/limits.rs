@@ -6,8 +6,12 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections at a time.
+    /// Connections at a time that have shown the token.
     pub connections: usize,
+    /// Connections at a time that have not; the oldest goes for a new one.
+    pub strangers: usize,
+    /// How long a connection has to show the token, from its start.
+    pub proof: Duration,
     /// Header fields of one request.
     pub headers: usize,
     /// Bytes of a request's head.
@@ -32,6 +36,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            strangers: 128,
+            proof: Duration::from_secs(5),
             headers: 64,
             head_bytes: 64 << 10,
             body_bytes: 16 << 20,

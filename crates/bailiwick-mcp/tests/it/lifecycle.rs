@@ -1,6 +1,5 @@
 //! How a session ends.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -16,7 +15,7 @@ async fn the_end_of_the_input_waits_a_moment_and_ends_what_runs() {
     drop(talk.input.take());
     let running = std::sync::Arc::clone(&talk.running);
     talk.ends().await;
-    assert_eq!(running.cut.load(Ordering::SeqCst), 1);
+    running.are_cut(1).await;
     assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
 }
 
@@ -56,7 +55,7 @@ async fn nobody_who_reads_ends_the_session_and_what_runs() {
         .await
         .unwrap();
     tokio::time::timeout(Duration::from_secs(10), served).await.expect("in time").unwrap().unwrap();
-    assert_eq!(running.cut.load(Ordering::SeqCst), 1);
+    running.are_cut(1).await;
 }
 
 #[tokio::test]
@@ -67,7 +66,7 @@ async fn who_started_it_can_stop_it() {
     talk.stop.cancel();
     let running = std::sync::Arc::clone(&talk.running);
     talk.ends().await;
-    assert_eq!(running.cut.load(Ordering::SeqCst), 1);
+    running.are_cut(1).await;
 }
 
 #[tokio::test]

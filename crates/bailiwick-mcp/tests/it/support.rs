@@ -29,6 +29,22 @@ pub(crate) struct Running {
     pub(crate) cut: AtomicUsize,
 }
 
+impl Running {
+    /// Waits until so many calls were cut off.
+    pub(crate) async fn are_cut(&self, count: usize) {
+        self.until(|running| running.cut.load(Ordering::SeqCst) == count).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !is_so(self) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("in time");
+    }
+}
+
 impl Tool for Echo {
     fn name(&self) -> &str {
         "echo"
@@ -164,21 +180,12 @@ impl Talk {
 
     /// Waits until so many calls of `slow` run.
     pub(crate) async fn runs(&self, count: usize) {
-        self.until(|running| running.now.load(Ordering::SeqCst) == count).await;
+        self.running.until(|running| running.now.load(Ordering::SeqCst) == count).await;
     }
 
     /// Waits until so many calls of `slow` were cut off.
     pub(crate) async fn was_cut(&self, count: usize) {
-        self.until(|running| running.cut.load(Ordering::SeqCst) == count).await;
-    }
-
-    async fn until(&self, is_so: impl Fn(&Running) -> bool) {
-        let waiting = async {
-            while !is_so(&self.running) {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("in time");
+        self.running.are_cut(count).await;
     }
 
     /// Waits for the server to end.

@@ -8,18 +8,24 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bailiwick_confine::{Command, Exit, Options, Prepared, Stdio};
+use bailiwick_confine::{Command, Confined, Exit, Fault, Options, Prepared, Stdio};
+use bailiwick_guard::CancelFlag;
 use bailiwick_guard::tools::Page;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::manifest::Limits;
 use bailiwick_policy::plan::Plan;
 
 use crate::facts;
 
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often is looked whether the call was cancelled.
+const GLANCE: Duration = Duration::from_millis(100);
+/// What its reader may have in memory: several times what the largest page that can be fetched needs.
+const MOST_MEMORY: u64 = 1 << 30;
 /// The most that is heard of one.
-const MOST: u64 = 64 << 20;
+const MOST: u64 = 32 << 20;
 
 /// The program that reads pages, if it is beside this one.
 pub(super) fn program() -> Option<PathBuf> {
@@ -28,13 +34,14 @@ pub(super) fn program() -> Option<PathBuf> {
 }
 
 /// Reads a page that was found at an address.
-pub(super) fn read(program: &Path, html: &str, url: &str) -> Result<Page, String> {
-    let said = run(program, html, url).map_err(|fault| format!("{fault:#}"))?;
+pub(super) fn read(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> Result<Page, String> {
+    let said = run(program, html, url, flag).map_err(|fault| format!("{fault:#}"))?;
     serde_json::from_slice(&said).map_err(|_| "its reader failed".to_owned())
 }
 
-fn run(program: &Path, html: &str, url: &str) -> anyhow::Result<Vec<u8>> {
+fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Result<Vec<u8>> {
     let plan = Plan::of("bailiwick-page", &Authority::bottom(), &HostFacts::unknown())?;
+    let plan = plan.with_limits(Limits { memory: Some(MOST_MEMORY), ..Limits::default() });
     let (stdin, mut input) = std::io::pipe()?;
     let (output, stdout) = std::io::pipe()?;
     let stderr = OwnedFd::from(std::fs::File::options().write(true).open("/dev/null")?);
@@ -48,14 +55,27 @@ fn run(program: &Path, html: &str, url: &str) -> anyhow::Result<Vec<u8>> {
             let mut said = Vec::new();
             output.take(MOST).read_to_end(&mut said).map(|_| said)
         });
-        let exit = confined.wait_until(Instant::now() + PATIENCE);
+        let exit = ended(&mut confined, flag);
         confined.kill();
         match exit? {
             Some(Exit::Code(0)) => {}
             Some(_) => anyhow::bail!("its reader failed"),
+            None if flag.is_set() => anyhow::bail!("the call was cancelled"),
             None => anyhow::bail!("it takes more than {} seconds", PATIENCE.as_secs()),
         }
         let said = heard.join().map_err(|_| anyhow::anyhow!("its reader was not heard"))?;
         Ok(said?)
     })
+}
+
+/// How the reader ended; nothing if its time is over or nothing waits for it any more.
+fn ended(confined: &mut Confined, flag: &CancelFlag) -> Result<Option<Exit>, Fault> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let now = Instant::now();
+        let exit = confined.wait_until(deadline.min(now + GLANCE))?;
+        if exit.is_some() || flag.is_set() || now >= deadline {
+            return Ok(exit);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Served, shell};
+use super::{Served, memory, shell};
 
 const CASES: &str = include_str!("../../../../bailiwick-mcp/tests/it/malformed.tsv");
 
@@ -77,11 +77,4 @@ fn a_reader_that_goes_away_ends_it_cleanly() {
     let output = served.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-}
-
-/// A line of `/proc/PID/status`, in KiB.
-fn memory(pid: u32, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

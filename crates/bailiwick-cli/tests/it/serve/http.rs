@@ -85,6 +85,25 @@ fn calls_need_the_token_and_are_held_to_the_grant() {
     assert!(status == 200 && reply.contains("not within the granted authority"), "{reply}");
 }
 
+/// Some say nothing, some never come to the end of what they say.
+#[test]
+fn connections_without_the_token_keep_no_client_out() {
+    let server = Listening::start(&["--http", "--cap", "exec:spawn:echo"]);
+    let connect = |number| {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        if number % 2 == 0 {
+            let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nauthorization: Bearer ");
+        }
+        stream
+    };
+    let since = std::time::Instant::now();
+    let held: Vec<TcpStream> = (0..400).map(connect).collect();
+    let (status, reply) = server.call(Some(&server.secret()), "shell", &json!({ "program": "echo" }));
+    assert_eq!(status, 200, "{reply}");
+    assert!(since.elapsed() < std::time::Duration::from_secs(5), "{:?}", since.elapsed());
+    drop(held);
+}
+
 #[test]
 fn the_token_is_the_owners_alone_and_goes_with_the_server() {
     for signal in ["TERM", "INT"] {

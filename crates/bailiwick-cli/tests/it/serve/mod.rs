@@ -1,9 +1,11 @@
 //! `bailiwick serve` as clients use it: the built command over pipes.
 
+mod busy;
 mod demo;
 mod ends;
 mod explain;
 mod hostile;
+mod hostile_pages;
 mod http;
 mod leaks;
 mod leash;
@@ -117,16 +119,35 @@ fn text(answer: &Value) -> String {
 
 /// A page on loopback, for everyone who asks while the test runs.
 fn page() -> std::net::SocketAddr {
+    let body = "<html><title>A page</title><body><p>Words of a page.</p></body></html>";
+    served(move |_| ("content-type: text/html".to_owned(), body.into()))
+}
+
+/// Answers on loopback: a path, and the headers and the body for it.
+fn served(answer: impl Fn(&str) -> (String, Vec<u8>) + Send + Sync + 'static) -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
+    let answer = std::sync::Arc::new(answer);
     std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut stream = stream;
-            let _ = stream.read(&mut [0; 4096]);
-            let body = "<html><title>A page</title><body><p>Words of a page.</p></body></html>";
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
-            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        for mut stream in listener.incoming().flatten() {
+            let answer = std::sync::Arc::clone(&answer);
+            std::thread::spawn(move || {
+                let mut asked = [0; 4096];
+                let count = stream.read(&mut asked).unwrap_or(0);
+                let asked = String::from_utf8_lossy(&asked[..count]).into_owned();
+                let (headers, body) = answer(asked.split(' ').nth(1).unwrap_or("/"));
+                let head = format!("HTTP/1.1 200 OK\r\n{headers}\r\nconnection: close");
+                let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all(&body);
+            });
         }
     });
     at
+}
+
+/// A line of `/proc/PID/status`, in KiB.
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -71,6 +71,21 @@ fn without_a_reader_a_page_comes_as_its_source_and_a_broken_one_is_said() {
     }
 }
 
+/// Doubles a text until it has a gigabyte, which takes more than two, and then says so.
+#[test]
+fn the_reader_of_pages_cannot_fill_the_memory() {
+    let script = |times: u32| {
+        format!(
+            "#!/bin/sh\nx=0123456789abcdef\ni=0\nwhile [ $i -lt {times} ]; do x=$x$x; i=$((i+1)); done\n\
+             printf '{{\"kind\":\"text\",\"title\":\"%s\",\"markdown\":\"made\"}}' ${{#x}}\n"
+        )
+    };
+    let (little, _) = fetched(Some(&script(10)));
+    assert_eq!(little["structuredContent"]["title"], "16384", "{little}");
+    let (much, _) = fetched(Some(&script(26)));
+    assert_eq!(much["isError"], true, "{much}");
+}
+
 #[test]
 fn the_reader_says_how_it_is_used_and_what_it_cannot_read() {
     let said = |args: &[&str], page: &[u8]| {

@@ -17,7 +17,7 @@ use super::ToolContext;
 use crate::tool::ToolError;
 
 /// What is done to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Use {
     Read,
     Change,

@@ -23,6 +23,9 @@ use self::words::Word;
 use crate::guardrails::shell::parse;
 use crate::tool::ToolError;
 
+/// How many commands and redirections one pipeline may have.
+const MAX_SIDE_BY_SIDE: usize = 32;
+
 /// A script of the subset.
 #[derive(Debug)]
 pub(super) struct Script(Vec<Chain>);
@@ -141,6 +144,12 @@ impl Pipeline {
             return Err(Outside::named("`time`", "leave it out"));
         }
         let commands = pipeline.seq.iter().map(Simple::of_command).collect::<Result<Vec<_>, _>>()?;
+        // Each command is a sandbox, and each file has a thread that carries its bytes, all at the same time.
+        let files: usize = commands.iter().map(|command| command.redirects.len()).sum();
+        if commands.len() > MAX_SIDE_BY_SIDE || files > MAX_SIDE_BY_SIDE {
+            let what = format!("a pipeline of more than {MAX_SIDE_BY_SIDE} commands or redirections");
+            return Err(Outside::named(&what, "make several of it"));
+        }
         Ok(Self { negated: pipeline.bang, commands })
     }
 }

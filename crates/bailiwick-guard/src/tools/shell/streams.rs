@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
-/// How much of a stream is kept, in bytes.
-const MAX_OUTPUT: usize = 1024 * 1024;
+/// How much of a stream is kept, in bytes of text.
+pub(super) const MAX_OUTPUT: usize = 1024 * 1024;
 
 /// What was said on one stream.
 #[derive(Debug, Default)]
@@ -22,14 +22,14 @@ pub(super) fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// What the stream says, up to the cap; the rest is read and dropped, and that is said.
 pub(super) async fn capture(mut stream: pipe::Receiver, told: impl Fn(&str)) -> Captured {
-    let (mut captured, mut pending, mut room) = (Captured::default(), Vec::new(), MAX_OUTPUT);
+    let (mut captured, mut pending) = (Captured::default(), Vec::new());
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count) = stream.read(&mut buffer).await {
         let Some(read) = buffer.get(..count).filter(|read| !read.is_empty()) else { break };
-        let kept = read.get(..room.min(count)).unwrap_or_default();
-        captured.truncated |= kept.len() < count;
-        room -= kept.len();
-        pending.extend_from_slice(kept);
+        if captured.truncated {
+            continue;
+        }
+        pending.extend_from_slice(read);
         let whole = pending.len() - unfinished(&pending);
         captured.take(&mut pending, whole, &told);
     }
@@ -44,9 +44,13 @@ impl Captured {
     fn take(&mut self, pending: &mut Vec<u8>, count: usize, told: &impl Fn(&str)) {
         let rest = pending.split_off(count);
         let text = String::from_utf8_lossy(pending);
-        if !text.is_empty() {
-            told(&text);
-            self.text += &text;
+        // A byte that is no text becomes three: what counts is what is kept.
+        let room = MAX_OUTPUT - self.text.len();
+        let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        self.truncated |= kept.len() < text.len();
+        if !kept.is_empty() {
+            told(kept);
+            self.text += kept;
         }
         drop(text);
         *pending = rest;

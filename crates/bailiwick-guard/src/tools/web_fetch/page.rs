@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::exchange::Answer;
 use super::target::Target;
 use super::{Asked, Reader, failed};
+use crate::offload::CancelFlag;
 use crate::tool::ToolError;
 
 /// How far a page is looked into for its encoding.
@@ -36,7 +37,7 @@ pub(super) async fn answer(
         "url": asked.url,
         "final_url": target.shown(),
         "status": answer.status,
-        "content_type": answer.content_type,
+        "content_type": answer.content_type.clone().map(harmless),
     });
     let mut base64 = None;
     let page = match Sort::of(answer.content_type.as_deref(), &answer.body) {
@@ -50,9 +51,10 @@ pub(super) async fn answer(
         Sort::Html => read(text(&answer, true), target.shown().to_owned(), reader).await?,
     };
     if let Some(fields) = result.as_object_mut() {
-        let title = page.title.filter(|title| !title.trim().is_empty());
+        let title = page.title.map(harmless).filter(|title| !title.trim().is_empty());
         fields.insert("title".to_owned(), title.into());
-        fields.insert("markdown".to_owned(), page.markdown.into());
+        let markdown = if asked.raw { page.markdown } else { harmless(page.markdown) };
+        fields.insert("markdown".to_owned(), markdown.into());
         if let Some(base64) = base64 {
             fields.insert("base64".to_owned(), base64.into());
         }
@@ -68,6 +70,25 @@ pub(super) async fn answer(
 impl Content {
     const fn plain(kind: &'static str, markdown: String) -> Self {
         Self { kind, title: None, markdown }
+    }
+}
+
+/// The text without what acts on whoever shows it: control characters, letters that turn the direction of a line, and
+/// those that nobody sees.
+fn harmless(text: String) -> String {
+    if !text.contains(acts) {
+        return text;
+    }
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    text.replace(acts, "")
+}
+
+fn acts(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        other => other.is_control(),
     }
 }
 
@@ -124,10 +145,11 @@ fn charset(text: &str, between: char) -> Option<&'static Encoding> {
     })
 }
 
-/// Reads a page. Reading may block, and goes on for a while if the call is given up.
+/// Reads a page. Reading may block; its reader is told when the call is cancelled or its time is over.
 async fn read(html: String, url: String, reader: &Reader) -> Result<Content, ToolError> {
-    let reader = reader.clone();
-    let read = tokio::task::spawn_blocking(move || (reader.0)(html, &url)).await;
+    let (reader, flag) = (reader.clone(), CancelFlag::default());
+    let _on_drop = flag.set_on_drop();
+    let read = tokio::task::spawn_blocking(move || (reader.0)(html, &url, &flag)).await;
     let why = match read {
         Ok(Ok(Page { kind, title, markdown })) => return Ok(Content { kind: kind.name(), title, markdown }),
         Ok(Err(why)) => why,

@@ -106,20 +106,80 @@ fn heads_are_bounded_in_number_and_size() {
 }
 
 #[test]
-fn connections_beyond_the_limit_wait_for_their_turn() {
-    let server = Server::start(limits(|limits| {
-        limits.connections = 2;
-        limits.head = Duration::from_secs(2);
-    }));
-    let (first, second) = (server.connect(), server.connect());
-    let mut third = server.connect();
-    let (head, body) = (server.head("POST", &DISCOVER), padded(512));
-    third.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
-    third.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    assert!(third.read(&mut [0; 1]).is_err(), "there is no room yet");
+fn one_connection_too_many_with_the_token_is_told_to_come_back() {
+    let server = Server::start(limits(|limits| limits.connections = 2));
+    let (head, body) =
+        (server.head("POST", &[&DISCOVER[..], &[("connection", "keep-alive")]].concat()), padded(512));
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        String::from_utf8_lossy(&status).split(' ').nth(1).unwrap().to_owned()
+    };
+    let (mut first, mut second, mut third) = (server.connect(), server.connect(), server.connect());
+    assert_eq!((&*ask(&mut first), &*ask(&mut second), &*ask(&mut third)), ("200", "200", "503"));
     drop((first, second));
-    third.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert_eq!(Reply::read(third).status, 200);
+    let ended = Instant::now();
+    while ask(&mut server.connect()) != "200" {
+        assert!(ended.elapsed() < PATIENCE, "the places are free again");
+    }
+}
+
+/// What one connection after the other costs those that have the token: nothing.
+#[test]
+fn connections_without_the_token_keep_no_client_out() {
+    let slow_heads = |server: &Server, count: usize| -> Vec<TcpStream> {
+        let connect = |number| {
+            let mut stream = server.connect();
+            match number % 3 {
+                0 => {}
+                1 => drop(stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ")),
+                _ => drop(stream.write_all(b"GET / HTTP/1.1\r\nauthorization: Bearer guess\r\nx: ")),
+            }
+            stream
+        };
+        (0..count).map(connect).collect()
+    };
+    for count in [300, 2000] {
+        let server = Server::start(Limits::default());
+        let mut before = server.connect();
+        let since = Instant::now();
+        let held = slow_heads(&server, count);
+        for _ in 0..5 {
+            assert_eq!(server.modern("server/discover", &json!({}), &[]).status, 200);
+        }
+        assert!(since.elapsed() < Duration::from_secs(5), "{count}: {:?}", since.elapsed());
+        assert!(is_closed(before.try_clone().unwrap()), "the oldest went");
+        assert!(before.write_all(b"x").is_err() || is_closed(before));
+        drop(held);
+    }
+}
+
+#[test]
+fn a_client_that_showed_the_token_is_not_closed_for_strangers() {
+    let server = Server::start(limits(|limits| {
+        limits.strangers = 4;
+        limits.proof = Duration::from_millis(200);
+    }));
+    let (head, body) =
+        (server.head("POST", &[&DISCOVER[..], &[("connection", "keep-alive")]].concat()), padded(512));
+    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    let mut client = server.connect();
+    let status = |client: &mut TcpStream| {
+        client.write_all(request.as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        let mut piece = [0; 4096];
+        while !String::from_utf8_lossy(&reply).contains("supportedVersions") {
+            let count = client.read(&mut piece).unwrap();
+            assert!(count > 0, "closed after {}", String::from_utf8_lossy(&reply));
+            reply.extend_from_slice(&piece[..count]);
+        }
+        reply
+    };
+    assert!(status(&mut client).starts_with(b"HTTP/1.1 200"));
+    let strangers: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    assert!(strangers.into_iter().all(is_closed), "each has a moment");
+    assert!(status(&mut client).starts_with(b"HTTP/1.1 200"));
 }
 
 #[test]

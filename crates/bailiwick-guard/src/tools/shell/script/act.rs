@@ -2,12 +2,19 @@
 //!
 //! The same for whoever admits a script and for whoever runs it, so what was asked for is what runs.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::super::args::is_loader;
 use super::words::{Field, Values, Word};
 use super::{Output, Outside, Redirect, Simple};
+use crate::tool::ToolError;
+
+/// How many bytes the values may have that are filled in for one command: as much as the kernel gives a program.
+const MAX_FILLED: usize = 1024 * 1024;
+/// How many bytes the variables of a script may have.
+const MAX_VARIABLES: usize = 128 * 1024;
 
 /// Where a script is and what it has set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +43,8 @@ pub(super) enum Failure {
     Outside(Outside),
     /// A variable that nobody has set and that the call may not read.
     Hidden(String),
+    /// The call was cancelled, or its time was over.
+    Stopped(ToolError),
 }
 
 impl From<Outside> for Failure {
@@ -126,6 +135,11 @@ impl State {
         Self { folder, variables }
     }
 
+    /// How many bytes its variables have.
+    fn size(&self) -> usize {
+        self.variables.iter().map(|(name, variable)| name.len() + variable.value.len()).sum()
+    }
+
     /// The variables that programs get.
     fn exported(&self) -> BTreeMap<String, String> {
         let exported = self.variables.iter().filter(|(name, variable)| variable.exported && !is_loader(name));
@@ -167,31 +181,60 @@ impl State {
     }
 }
 
-/// A state among its surroundings.
+/// A state among its surroundings, for one command.
 pub(super) struct Here<'a> {
-    pub(super) state: &'a State,
-    pub(super) surroundings: &'a Surroundings,
+    state: &'a State,
+    surroundings: &'a Surroundings,
+    /// How many bytes may still be filled in.
+    left: Cell<usize>,
+}
+
+impl<'a> Here<'a> {
+    pub(super) const fn new(state: &'a State, surroundings: &'a Surroundings) -> Self {
+        Self { state, surroundings, left: Cell::new(MAX_FILLED) }
+    }
 }
 
 impl Values for Here<'_> {
     type Unknown = Failure;
 
     fn value(&self, name: &str) -> Result<String, Failure> {
-        if let Some(variable) = self.state.variables.get(name) {
-            return Ok(variable.value.clone());
-        }
-        let known = match name {
-            "PWD" => self.state.folder.to_str().map(str::to_owned),
-            "HOME" => self.surroundings.home.clone().or_else(|| self.surroundings.granted.get(name).cloned()),
-            _ => self.surroundings.granted.get(name).cloned(),
+        let granted = || self.surroundings.granted.get(name).map(String::as_str);
+        let known = match (self.state.variables.get(name), name) {
+            (Some(variable), _) => Some(variable.value.as_str()),
+            (None, "PWD") => self.state.folder.to_str(),
+            (None, "HOME") => self.surroundings.home.as_deref().or_else(granted),
+            (None, _) => granted(),
         };
-        known.ok_or_else(|| Failure::Hidden(name.to_owned()))
+        let value = known.ok_or_else(|| Failure::Hidden(name.to_owned()))?;
+        let Some(left) = self.left.get().checked_sub(value.len()) else {
+            let what = format!("a command with more than {MAX_FILLED} bytes of values");
+            return Err(Outside::named(&what, "use a file or `stdin`").into());
+        };
+        self.left.set(left);
+        Ok(value.to_owned())
     }
 }
 
 impl Here<'_> {
     /// What a command does.
     pub(super) fn act(&self, command: &Simple) -> Result<Act, Failure> {
+        let act = self.meant(command)?;
+        let added: usize = match &act {
+            Act::Assign(values) => values.iter().map(|(name, value)| name.len() + value.len()).sum(),
+            Act::Export(values) => {
+                values.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, String::len)).sum()
+            }
+            Act::Start(_) | Act::Nothing | Act::Answer(_) | Act::Go(_) | Act::Exit(_) => 0,
+        };
+        if added > 0 && self.state.size() + added > MAX_VARIABLES {
+            let what = format!("more than {MAX_VARIABLES} bytes of variables");
+            return Err(Outside::named(&what, "use a file or `stdin`").into());
+        }
+        Ok(act)
+    }
+
+    fn meant(&self, command: &Simple) -> Result<Act, Failure> {
         let mut fields = Vec::new();
         for argument in &command.words {
             fields.extend(argument.word.fields(self)?);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use bailiwick_policy::authority::Request;
 use bailiwick_policy::capability::Capability;
@@ -19,6 +20,8 @@ use crate::tool::ToolError;
 
 /// How many states a script may be in at one point.
 const MAX_STATES: usize = 64;
+/// How many programs and files a script may need.
+const MAX_NEEDS: usize = 10_000;
 
 /// Asks for everything that a script can come to need; `asked` is the folder that the call names.
 ///
@@ -29,21 +32,27 @@ pub(in super::super) fn admit(
     start: &State,
     asked: Option<&Path>,
     surroundings: &Surroundings,
+    deadline: Instant,
     context: &ToolContext,
 ) -> Result<(), ToolError> {
-    let needs = asked.map(|folder| Need::File(folder.to_owned(), Use::Read)).into_iter().collect();
+    let needs: Vec<Need> = asked.map(|folder| Need::File(folder.to_owned(), Use::Read)).into_iter().collect();
     let begin = Ways::from([(start.clone(), true)]);
-    let mut walk = Walk { surroundings, needs, reached: begin.clone() };
+    let known = needs.iter().cloned().collect();
+    let mut walk = Walk { surroundings, needs, known, reached: begin.clone(), deadline, context };
     let walked = script.0.iter().try_fold(begin, |ways, chain| walk.chain(chain, ways));
     let needs = walk.needs;
     match walked {
         Ok(_) => {}
         Err(Failure::Outside(outside)) => return Err(outside.into()),
         Err(Failure::Hidden(name)) => return Err(hidden(&name, context)),
+        Err(Failure::Stopped(error)) => return Err(error),
     }
     // What is denied is asked for alone: so nothing was let through before it.
-    if let Some(denied) = needs.iter().find(|need| !need.is_open(context)) {
-        denied.check(context)?;
+    for need in &needs {
+        context.still_wanted()?;
+        if !need.is_open(context) {
+            need.check(context)?;
+        }
     }
     needs.iter().try_for_each(|need| need.check(context))
 }
@@ -58,7 +67,7 @@ fn hidden(name: &str, context: &ToolContext) -> ToolError {
 type Ways = BTreeSet<(State, bool)>;
 
 /// Something that a script needs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Program(String),
     File(PathBuf, Use),
@@ -88,7 +97,12 @@ impl Need {
 
 struct Walk<'a> {
     surroundings: &'a Surroundings,
+    /// What is needed, in the order in which it is met.
     needs: Vec<Need>,
+    /// The same, to be looked up.
+    known: BTreeSet<Need>,
+    deadline: Instant,
+    context: &'a ToolContext,
     /// The ways to the last command that can be reached.
     reached: Ways,
 }
@@ -107,6 +121,11 @@ impl Walk<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, ways: Ways) -> Result<Ways, Failure> {
+        self.context.still_wanted().map_err(Failure::Stopped)?;
+        if Instant::now() > self.deadline {
+            let late = "shell: the time was over before the script was checked; nothing has run";
+            return Err(Failure::Stopped(ToolError::Other(late.to_owned())));
+        }
         if ways.is_empty() {
             let reached = self.reached.clone();
             return self.reachable(pipeline, reached).map(|_| ways);
@@ -140,10 +159,10 @@ impl Walk<'_> {
 
     /// What a command needs in a state, and the states that it can leave.
     fn command(&mut self, command: &Simple, state: State, alone: bool) -> Result<Ways, Failure> {
-        let here = Here { state: &state, surroundings: self.surroundings };
+        let here = Here::new(&state, self.surroundings);
         for (word, changes) in command.redirects.iter().filter_map(super::Redirect::target) {
             if let Aim::File(path) = here.aim(word)? {
-                self.need(Need::File(path, if changes { Use::Change } else { Use::Read }));
+                self.need(Need::File(path, if changes { Use::Change } else { Use::Read }))?;
             }
         }
         let act = here.act(command)?;
@@ -152,7 +171,7 @@ impl Walk<'_> {
         let mut after = if command.redirects.is_empty() { Ways::new() } else { failed() };
         match &act {
             Act::Start(start) => {
-                self.need(Need::Program(start.program.clone()));
+                self.need(Need::Program(start.program.clone()))?;
                 after.extend([(state.clone(), true), (state, false)]);
             }
             Act::Nothing => drop(after.insert((state, true))),
@@ -170,7 +189,7 @@ impl Walk<'_> {
                 after.insert((changed, true));
             }
             Act::Go(folder) => {
-                self.need(Need::File(folder.clone(), Use::Read));
+                self.need(Need::File(folder.clone(), Use::Read))?;
                 // One that is not there yet may be made by then, or not.
                 if !folder.is_dir() {
                     after.extend(failed());
@@ -184,9 +203,14 @@ impl Walk<'_> {
         Ok(after)
     }
 
-    fn need(&mut self, need: Need) {
-        if !self.needs.contains(&need) {
+    fn need(&mut self, need: Need) -> Result<(), Failure> {
+        if self.known.insert(need.clone()) {
             self.needs.push(need);
         }
+        if self.needs.len() <= MAX_NEEDS {
+            return Ok(());
+        }
+        let what = format!("a script that needs more than {MAX_NEEDS} programs and files");
+        Err(Outside::named(&what, "use fewer of them").into())
     }
 }

@@ -20,11 +20,15 @@ use super::super::plan::Held;
 use super::super::run::{self, Outcome, Stage, Witness};
 use super::super::streams;
 use super::act::{Act, Aim, Failure, Here, Start, State, Surroundings};
+use super::glob::{Expansion, NotExpanded};
 use super::reach::{self, Use};
-use super::{Joint, Output, Pipeline, Redirect, Script, Simple, glob};
+use super::{Joint, Output, Pipeline, Redirect, Script, Simple};
 use crate::gate::ToolContext;
 use crate::open::WriteMode;
 use crate::tool::ToolError;
+
+/// A carrier copies and does nothing else.
+const CARRIER_STACK: usize = 256 * 1024;
 
 /// A script that runs.
 pub(in super::super) struct Execution<'c> {
@@ -45,7 +49,7 @@ pub(in super::super) struct Execution<'c> {
 }
 
 /// Someone who carries bytes between a file and a pipe until one of them ends.
-pub(in super::super) type Carrier = tokio::task::JoinHandle<std::io::Result<u64>>;
+pub(in super::super) type Carrier = tokio::sync::oneshot::Receiver<std::io::Result<u64>>;
 
 /// Descriptors 0 to 2.
 pub(in super::super) struct Three {
@@ -95,6 +99,7 @@ impl From<Failure> for Stop {
         Self::Fault(match failure {
             Failure::Outside(outside) => outside.into(),
             Failure::Hidden(name) => ToolError::Other(format!("shell: the variable `{name}` has no value")),
+            Failure::Stopped(error) => error,
         })
     }
 }
@@ -257,7 +262,7 @@ impl Execution<'_> {
             Err(unopened) => return unopened_as(unopened).await.map(Err),
         };
         match act {
-            Act::Start(start) => self.program(start, three).map(Ok),
+            Act::Start(start) => self.program(start, three).await,
             Act::Answer(answer) => Ok(Err(Last::of(i32::from(!answer)))),
             Act::Nothing | Act::Assign(_) | Act::Export(_) | Act::Go(_) | Act::Exit(_) => {
                 Ok(Err(Last::of(0)))
@@ -265,25 +270,36 @@ impl Execution<'_> {
         }
     }
 
-    fn program(&mut self, start: Start, three: Three) -> Result<Stage, Stop> {
+    async fn program(&mut self, start: Start, three: Three) -> Result<Result<Stage, Last>, Stop> {
         self.context.check_exec(&start.program)?;
         self.dropped.extend(start.dropped);
         let folder = &self.state.folder;
-        let args = start.args.into_iter().flat_map(|field| glob::expand(field, folder, self.context));
+        let mut expansion = Expansion::new(folder, self.context);
+        let mut args = Vec::new();
+        for field in start.args {
+            match expansion.expand(field) {
+                Ok(names) => args.extend(names),
+                Err(NotExpanded::Stopped(error)) => return Err(error.into()),
+                Err(NotExpanded::TooMany) => {
+                    let why = format!("{}: its patterns match more than a command can take", start.program);
+                    return say(three.stderr, why).await.map(|()| Err(Last::of(126)));
+                }
+            }
+        }
         let (plan, env) = self.held.with(start.env);
         let Three { stdin, stdout, stderr } = three;
         let command = Command {
-            args: args.map(Into::into).collect(),
+            args,
             cwd: Some(folder.clone()),
             env,
             stdio: Stdio::Descriptors { stdin, stdout, stderr },
             ..Command::new(start.program)
         };
-        Ok(Stage { plan, command })
+        Ok(Ok(Stage { plan, command }))
     }
 
     const fn here(&self) -> Here<'_> {
-        Here { state: &self.state, surroundings: self.surroundings }
+        Here::new(&self.state, self.surroundings)
     }
 
     /// The descriptors of a command, its redirections made from left to right. On failure, where to say so.
@@ -306,7 +322,7 @@ impl Execution<'_> {
                     Aim::File(path) => {
                         let file = self.open_read(&path)?;
                         let (input, output) = streams::pair()?;
-                        self.carry(file, output.into());
+                        self.carry(file, output.into())?;
                         input
                     }
                 };
@@ -340,14 +356,19 @@ impl Execution<'_> {
             Aim::File(path) => {
                 let file = self.open_write(path, append)?;
                 let (input, output) = streams::pair()?;
-                self.carry(input.into(), file);
+                self.carry(input.into(), file)?;
                 Ok(output)
             }
         }
     }
 
-    fn carry(&mut self, mut from: File, mut to: File) {
-        self.carriers.push(tokio::task::spawn_blocking(move || std::io::copy(&mut from, &mut to)));
+    /// By a thread of its own: one of the runtime's would wait for the program, and many of them for ever.
+    fn carry(&mut self, mut from: File, mut to: File) -> std::io::Result<()> {
+        let (done, carrier) = tokio::sync::oneshot::channel();
+        let carry = move || drop(done.send(std::io::copy(&mut from, &mut to)));
+        std::thread::Builder::new().name("carrier".to_owned()).stack_size(CARRIER_STACK).spawn(carry)?;
+        self.carriers.push(carrier);
+        Ok(())
     }
 
     fn open_read(&self, path: &Path) -> Result<File, Unopened> {

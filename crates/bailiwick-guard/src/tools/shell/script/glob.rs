@@ -1,97 +1,167 @@
-//! Patterns of file names, matched against folders that the call may read.
+//! Patterns of file names, matched against folders that the call may read, as bash does without any of its options.
 //!
 //! A pattern that matches nothing, or whose folder may not be read, stays as it is written, as in a shell: so nothing
-//! is learnt of folders outside.
+//! is learnt of folders outside. What stands before a slash has to be a folder, or a link to one that may be read. `.`
+//! and `..` are met only where they are written. Names need not be UTF-8, folders that are looked into do.
+//!
+//! Fails closed when a pattern becomes more than a command can take: then the command does not run.
 
+mod pattern;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use brush_parser::pattern::pattern_to_regex_str;
-use regex::Regex;
 use rustix::fs::Dir;
 
+use self::pattern::Pattern;
 use super::reach::{self, Use};
 use super::words::Field;
 use crate::gate::ToolContext;
+use crate::tool::ToolError;
 
-/// How many names one pattern may become, and how many are looked at on the way.
-const MAX_NAMES: usize = 8_192;
+/// How many names the patterns of one command may become, and how many are looked at in one folder.
+const MAX_NAMES: usize = 65_536;
+/// How many bytes these may have: as much as the kernel gives a program.
+const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// The arguments that a field becomes.
-pub(super) fn expand(field: Field, folder: &Path, context: &ToolContext) -> Vec<String> {
-    let Some(pattern) = &field.pattern else { return vec![field.text] };
-    let absolute = pattern.starts_with('/');
-    let base = if absolute { PathBuf::from("/") } else { folder.to_owned() };
-    let mut found = vec![(base, if absolute { "/".to_owned() } else { String::new() })];
-    let mut matched = false;
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
-        matched |= is_pattern(part);
-        // A folder before the first pattern need not be readable for what lies below it.
-        let step = |(at, shown): &Place| {
-            if matched { step(part, at, shown, context) } else { below(part, at, shown) }
+/// Why a pattern does not become names.
+#[derive(Debug)]
+pub(super) enum NotExpanded {
+    /// There are more than a command can take.
+    TooMany,
+    /// The call was cancelled, or its grant revoked.
+    Stopped(ToolError),
+}
+
+impl From<ToolError> for NotExpanded {
+    fn from(error: ToolError) -> Self {
+        Self::Stopped(error)
+    }
+}
+
+/// What patterns are matched against.
+pub(super) struct Expansion<'a> {
+    folder: &'a Path,
+    context: &'a ToolContext,
+    names: usize,
+    bytes: usize,
+}
+
+impl<'a> Expansion<'a> {
+    /// For the arguments of one command in a folder.
+    pub(super) const fn new(folder: &'a Path, context: &'a ToolContext) -> Self {
+        Self { folder, context, names: 0, bytes: 0 }
+    }
+
+    /// The arguments that a field becomes.
+    pub(super) fn expand(&mut self, field: Field) -> Result<Vec<OsString>, NotExpanded> {
+        let Some(pattern) = field.pattern.as_deref().filter(|pattern| pattern::is_pattern(pattern)) else {
+            return Ok(vec![field.text.into()]);
         };
-        found = found.iter().flat_map(step).take(MAX_NAMES).collect();
+        let mut found = self.matching(pattern)?;
+        if found.is_empty() {
+            return Ok(vec![field.text.into()]);
+        }
+        found.sort_unstable();
+        Ok(found.into_iter().map(OsString::from_vec).collect())
     }
-    let mut names: Vec<String> = found.into_iter().map(|(_, shown)| shown).collect();
-    names.sort_unstable();
-    if names.is_empty() { vec![field.text] } else { names }
-}
 
-type Place = (PathBuf, String);
-
-/// A plain name in a folder.
-fn below(part: &str, at: &Path, shown: &str) -> Vec<Place> {
-    vec![joined(&unescaped(part), at, shown)]
-}
-
-/// What one part of a pattern matches in a folder: where it lies, and how it is written.
-fn step(part: &str, at: &Path, shown: &str, context: &ToolContext) -> Vec<Place> {
-    if !is_pattern(part) {
-        let there =
-            |(path, _): &Place| reach::is_open(at, Use::Read, context) && path.symlink_metadata().is_ok();
-        return below(part, at, shown).into_iter().filter(there).collect();
+    /// Everything that a pattern matches, as it is written.
+    fn matching(&mut self, pattern: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let (folders, name) = match pattern.rfind('/') {
+            None => (vec![Vec::new()], pattern),
+            Some(at) => {
+                let (before, name) = pattern.split_at(at + 1);
+                let folders = if pattern::is_pattern(before) {
+                    self.folders_matching(before)?
+                } else {
+                    vec![pattern::unescaped(before).into_bytes()]
+                };
+                (folders, name.strip_prefix('/').unwrap_or(name))
+            }
+        };
+        if name.is_empty() {
+            return Ok(folders);
+        }
+        let mut found = Vec::new();
+        for folder in folders {
+            self.context.still_granted()?;
+            for name in self.names(&folder, name)? {
+                self.take(folder.len() + name.len())?;
+                found.push([folder.as_slice(), &name].concat());
+            }
+        }
+        Ok(found)
     }
-    let Some(matcher) = matcher(part) else { return Vec::new() };
-    let hidden = part.starts_with('.');
-    let fits = |name: &&String| matcher.is_match(name) && (hidden || !name.starts_with('.'));
-    listed(at, context).iter().filter(fits).map(|name| joined(name, at, shown)).collect()
-}
 
-fn joined(name: &str, at: &Path, shown: &str) -> Place {
-    let slash = if shown.is_empty() || shown.ends_with('/') { "" } else { "/" };
-    (at.join(name), format!("{shown}{slash}{name}"))
-}
-
-/// The names in a folder that may be read; none otherwise.
-fn listed(folder: &Path, context: &ToolContext) -> Vec<String> {
-    if !reach::is_open(folder, Use::Read, context) {
-        return Vec::new();
+    /// The folders that a pattern with a slash at its end matches, each with a slash at its end.
+    fn folders_matching(&mut self, pattern: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let mut found = self.matching(pattern.strip_suffix('/').unwrap_or(pattern))?;
+        found.retain(|shown| self.is_folder(shown));
+        for shown in &mut found {
+            if shown.last() != Some(&b'/') {
+                shown.push(b'/');
+            }
+        }
+        Ok(found)
     }
-    let opened = folder.to_str().and_then(|folder| context.open_read(folder).ok());
-    let Some(entries) = opened.and_then(|opened| Dir::read_from(&opened).ok()) else { return Vec::new() };
-    let names =
-        entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-    names.filter(|name| name != "." && name != "..").take(MAX_NAMES).collect()
-}
 
-fn matcher(part: &str) -> Option<Regex> {
-    let inner = pattern_to_regex_str(part, false).ok()?;
-    Regex::new(&format!("(?s)^(?:{inner})$")).ok()
-}
+    /// The names in a folder that match.
+    fn names(&self, folder: &[u8], name: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let at = self.path(folder);
+        if !reach::is_open(&at, Use::Read, self.context) {
+            return Ok(Vec::new());
+        }
+        if !pattern::is_pattern(name) {
+            let name = pattern::unescaped(name);
+            let there = at.join(&name).symlink_metadata().is_ok();
+            return Ok(there.then(|| name.into_bytes()).into_iter().collect());
+        }
+        let pattern = Pattern::read(name);
+        let mut names = self.listed(&at)?;
+        names.retain(|name| pattern.matches(name));
+        Ok(names)
+    }
 
-fn is_pattern(part: &str) -> bool {
-    let mut escaped = false;
-    part.chars().any(|c| {
-        let means_more = !escaped && matches!(c, '*' | '?' | '[');
-        escaped = !escaped && c == '\\';
-        means_more
-    })
-}
+    /// The names in a folder that may be read.
+    fn listed(&self, folder: &Path) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let opened = folder.to_str().and_then(|folder| self.context.open_read(folder).ok());
+        let entries = opened.and_then(|opened| Dir::read_from(&opened).ok());
+        let mut names = Vec::new();
+        for entry in entries.into_iter().flatten().filter_map(Result::ok) {
+            self.context.still_granted()?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+            if names.len() > MAX_NAMES {
+                return Err(NotExpanded::TooMany);
+            }
+        }
+        Ok(names)
+    }
 
-fn unescaped(part: &str) -> String {
-    let mut escaped = false;
-    let keep = |c: &char| {
-        escaped = !escaped && *c == '\\';
-        !escaped
-    };
-    part.chars().filter(keep).collect()
+    /// Whether this is a folder, or a link that leads to one and may be followed.
+    fn is_folder(&self, shown: &[u8]) -> bool {
+        let path = self.path(shown);
+        match path.symlink_metadata() {
+            Ok(about) if about.is_symlink() => {
+                reach::is_open(&path, Use::Read, self.context) && path.is_dir()
+            }
+            Ok(about) => about.is_dir(),
+            Err(_) => false,
+        }
+    }
+
+    fn path(&self, shown: &[u8]) -> PathBuf {
+        self.folder.join(std::ffi::OsStr::from_bytes(shown))
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), NotExpanded> {
+        self.names += 1;
+        self.bytes += bytes;
+        let fits = self.names <= MAX_NAMES && self.bytes <= MAX_BYTES;
+        if fits { Ok(()) } else { Err(NotExpanded::TooMany) }
+    }
 }
