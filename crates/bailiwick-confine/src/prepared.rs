@@ -114,7 +114,8 @@ impl Prepared {
             maps: maps(),
             entries: built.layout.entries()?,
             scratch: number(plan.limits().memory.unwrap_or(SCRATCH)),
-            proc_writable: plan.nested_sandbox(),
+            // Without Landlock nothing else would keep the kernel's settings from being written.
+            proc_writable: plan.nested_sandbox() && rules.is_some(),
             network: network(plan)?,
             limits: limits.resources().to_vec(),
             rules,

@@ -142,7 +142,10 @@ fn of(rule: &NetRule) -> Result<Vec<Value>, Refusal> {
         }
         let matched = match path {
             None => json!({ "prefix": "/", "headers": headers }),
-            Some(path) => json!({ "safe_regex": { "regex": url_path(rule, path)? }, "headers": headers }),
+            Some(path) => {
+                headers.push(odd_path());
+                json!({ "safe_regex": { "regex": url_path(rule, path)? }, "headers": headers })
+            }
         };
         routes.push(route(rule, matched, json!({ "cluster": "named" })));
     }
@@ -162,6 +165,13 @@ fn route(rule: &NetRule, matched: Value, action: Value) -> Value {
 
 fn header(name: &str, regex: &str) -> Value {
     json!({ "name": name, "string_match": { "safe_regex": { "regex": regex } } })
+}
+
+/// A path that servers read in more than one way (parameters, escapes, backslashes, empty segments) matches no rule for
+/// some paths. Dots are resolved before.
+fn odd_path() -> Value {
+    let regex = r"[^?]*([;%\\]|//).*";
+    json!({ "name": ":path", "string_match": { "safe_regex": { "regex": regex } }, "invert_match": true })
 }
 
 /// The authority of a request; a plain one leaves port 80 out.

@@ -47,7 +47,7 @@ pub(super) fn emit(plan: &Plan, rules: &[NetRule]) -> Result<String, Refusal> {
         writeln!(text, "http_port 127.0.0.1:{GATEWAY_PORT}\nvisible_hostname bailiwick-{}", identifier(plan));
     text.push_str(SETTINGS);
     text.push_str("acl literal dstdom_regex -n ^[0-9.]+$ ^\\[?[0-9a-f:.]*:[0-9a-f:.]*\\]?$\n");
-    text.push_str("acl odd_path urlpath_regex % // (^|/)[.][.]?([/?]|$)\n");
+    text.push_str("acl odd_path urlpath_regex [;%\\\\] // (^|/)[.][.]?([/?]|$)\n");
     text.push_str(&PRIVATE);
     for (index, rule) in private_first(rules).enumerate() {
         text.push_str(&one(index + 1, rule)?);

@@ -3,6 +3,7 @@
 
 mod ends;
 mod files;
+mod filesystems;
 mod git;
 mod inside;
 mod plain_user;

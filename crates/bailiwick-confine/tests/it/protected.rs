@@ -9,12 +9,41 @@ use crate::support::{folder, run_with, script, sh, start};
 
 fn repository() -> (tempfile::TempDir, std::path::PathBuf) {
     let (own, w) = folder();
+    fill_repository(&w);
+    (own, w)
+}
+
+/// Attempts on a repository's own files.
+pub(crate) const ON_EXISTING: &[&str] = &[
+    "echo x > .git/hooks/pre-commit",
+    "echo x >> .git/config",
+    ": > .git/config",
+    "mv .git x",
+    "mv .git/hooks x",
+    "rm -r .git/hooks",
+    "rm .git/config",
+    "ln .git/config x",
+    "ln -s x .git/commondir",
+    "echo x > new && mv new .git/config",
+    "echo x > new && ln new .git/commondir",
+    "mkdir new && mv new .git/hooks",
+    "cd .git && echo x > config",
+    "cd .git/hooks && echo x > ../config",
+    "echo x > /proc/self/cwd/.git/config",
+    "exec 3<.git/config; echo x > /proc/self/fd/3",
+    "chmod 777 .git/hooks",
+    "chmod 777 .git/config",
+    "ln -s .git g && echo x > g/config",
+    "ln -s .git/config c && echo x > c",
+];
+
+/// Makes what the attempts need.
+pub(crate) fn fill_repository(w: &Path) {
     std::fs::create_dir_all(w.join(".git/hooks")).unwrap();
     std::fs::create_dir_all(w.join(".git/objects")).unwrap();
     std::fs::create_dir_all(w.join(".git/refs")).unwrap();
     std::fs::write(w.join(".git/config"), "[core]\n").unwrap();
     std::fs::write(w.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-    (own, w)
 }
 
 fn writable(w: &Path) -> String {
@@ -25,28 +54,7 @@ fn writable(w: &Path) -> String {
 fn existing_ones_are_read_only_and_cannot_be_replaced() {
     let (_own, w) = repository();
     let cap = writable(&w);
-    for attempt in [
-        "echo x > .git/hooks/pre-commit",
-        "echo x >> .git/config",
-        ": > .git/config",
-        "mv .git x",
-        "mv .git/hooks x",
-        "rm -r .git/hooks",
-        "rm .git/config",
-        "ln .git/config x",
-        "ln -s x .git/commondir",
-        "echo x > new && mv new .git/config",
-        "echo x > new && ln new .git/commondir",
-        "mkdir new && mv new .git/hooks",
-        "cd .git && echo x > config",
-        "cd .git/hooks && echo x > ../config",
-        "echo x > /proc/self/cwd/.git/config",
-        "exec 3<.git/config; echo x > /proc/self/fd/3",
-        "chmod 777 .git/hooks",
-        "chmod 777 .git/config",
-        "ln -s .git g && echo x > g/config",
-        "ln -s .git/config c && echo x > c",
-    ] {
+    for attempt in ON_EXISTING {
         sh(&[&cap], attempt, &w).refused();
     }
     sh(&[&cap], "echo x > .git/index && echo y >> .git/index && cat .git/config && chmod 600 .git/index", &w).ok();
