@@ -97,12 +97,24 @@ impl Draft {
             Existing::Replace | Existing::ReplaceLink => {
                 rustix::fs::renameat(folder, &self.name, folder, name)?
             }
-            Existing::Keep => {
-                rustix::fs::renameat_with(folder, &self.name, folder, name, RenameFlags::NOREPLACE)?;
-            }
+            Existing::Keep => self.place_anew()?,
         }
         self.is_finished = true;
         Ok(Placed { folder: folder.try_clone()?, name: name.clone(), file: self.file.try_clone()? })
+    }
+}
+
+impl Draft {
+    /// Takes the name only if nothing has it. Some network file systems know links for that and no renames.
+    fn place_anew(&self) -> Result<()> {
+        let Place { folder, name, .. } = &self.place;
+        match rustix::fs::renameat_with(folder, &self.name, folder, name, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(folder, &self.name, folder, name, AtFlags::empty())?;
+                Ok(rustix::fs::unlinkat(folder, &self.name, AtFlags::empty())?)
+            }
+            done => Ok(done?),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! folder that is removed with the sandbox. Limits are ours, not the backend's: it is started within them.
 //!
 //! Fails closed when: the backend is missing or does not confine, the artifact is not one of these three, a file
-//! cannot be written.
+//! cannot be written, a file system of the kernel's own is mounted in a granted tree.
 //! Residual: what the artifact's own coverage says. The thread that starts it must outlive it: the kernel tells the
 //! backend of that thread's end, not of the process'.
 
@@ -23,15 +23,18 @@ use std::process;
 
 use bailiwick_policy::artifact::Artifact;
 use bailiwick_policy::enforcement::{Aspect, Coverage};
-use bailiwick_policy::plan::Plan;
+use bailiwick_policy::plan::{MASKED, Plan};
 use rustix::fd::OwnedFd;
 
 use crate::cgroup::Places;
 use crate::command::{Command, Options};
 use crate::host::Backend;
 use crate::limits::{Applied, Situation};
+use crate::native::grants::to_path;
+use crate::native::submounts::Mounts;
 use crate::refusal::Refusal;
 use crate::status::Status;
+use crate::weakened;
 
 use folder::Folder;
 pub use launched::Launched;
@@ -66,7 +69,7 @@ pub fn start(
     options: &Options,
     scratch: &Path,
 ) -> Result<Launched, Refusal> {
-    Ok(prepare(plan, artifact, command, options, scratch)?.launch()?)
+    prepare(plan, artifact, command, options, scratch)?.launch()
 }
 
 /// Makes everything ready that [`start`] needs, and starts nothing.
@@ -79,6 +82,7 @@ pub(crate) fn prepare(
 ) -> Result<Launch, Refusal> {
     let backend = backend(artifact)?;
     backend.probe().map_err(|lack| unusable(backend.as_str(), &lack.why, &lack.fix))?;
+    refuse_odd_mounts(plan, backend.as_str())?;
     let limits = Applied::prepare(plan.limits(), &Places::find(), SITUATION);
     let coverage = Coverage::of(|aspect| match aspect {
         Aspect::Limits => limits.held(),
@@ -102,6 +106,28 @@ pub(crate) fn prepare(
     };
     let status = Status { coverage, backend: backend.as_str(), details: artifact.notes().to_vec() };
     Ok(Launch { invocation, stdio: command.stdio, limits, status, steps: Steps::default() })
+}
+
+/// Refuses a granted tree with a file system of the kernel's own in it: other backends mount a tree with everything below
+/// it, and Landlock's rules reach through mounts. As root, a proc there can name a program that the host runs.
+pub(crate) fn refuse_odd_mounts(plan: &Plan, backend: &str) -> Result<(), Refusal> {
+    if plan.files().is_empty() || weakened::SUBMOUNTS {
+        return Ok(());
+    }
+    let mounts = Mounts::read()
+        .map_err(|fault| unusable(backend, &format!("cannot see mounts: {fault}"), "mount /proc"))?;
+    for grant in plan.files() {
+        let source = to_path(&grant.source);
+        let around = mounts.odd_around(&source).map(|kind| (source.as_path(), kind));
+        let mut all = around.into_iter().chain(mounts.odd_below(&source));
+        // What is masked is never shown, whatever is granted.
+        let odd = all.find(|(at, _)| !MASKED.iter().any(|masked| at.starts_with(masked)));
+        if let Some((at, kind)) = odd {
+            let why = format!("`{}` is a mount of {kind} and lies in `{}`", at.display(), grant.path());
+            return Err(unusable(backend, &why, "grant a narrower directory, or use the native sandbox"));
+        }
+    }
+    Ok(())
 }
 
 /// Resource limits are set before the backend makes its user namespace, so they count for the whole user.

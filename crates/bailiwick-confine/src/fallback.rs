@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio};
-use crate::external::{Invocation, Launch, Launched, Steps};
+use crate::external::{Invocation, Launch, Launched, Steps, refuse_odd_mounts};
 use crate::fault::{Fault, Step};
 use crate::landlock::{self, Level, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
@@ -38,13 +38,14 @@ mod tests;
 /// # Errors
 /// What is missing, or cannot be held so. Nothing was started.
 pub fn start(plan: &Plan, command: Command, options: &Options) -> Result<Launched, Refusal> {
-    Ok(prepare(plan, command, options)?.launch()?)
+    prepare(plan, command, options)?.launch()
 }
 
 /// Makes everything ready that [`start`] needs, and starts nothing.
 pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<Launch, Refusal> {
     let level = Level::of_kernel().map_err(|fault| unusable(&fault.to_string()))?;
     refuse_hidden(plan)?;
+    refuse_odd_mounts(plan, "landlock")?;
     let situation = Situation { own_user_namespace: false, ..Situation::of_sandbox() };
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
     let coverage = coverage(plan, level, limits.held());

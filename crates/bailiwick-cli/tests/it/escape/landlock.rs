@@ -15,6 +15,7 @@ use bailiwick_policy::plan::Plan;
 use super::rows::{Expected, Row, expected, rows};
 use super::world::{User, World};
 use super::{SCENES, wrong};
+use crate::skip::skip;
 
 /// Attempts that have nothing to try: there is no `/tmp` of its own to write to.
 const WITHOUT_TMP: [&str; 2] = ["exec-written-tmp", "exec-written-shm"];
@@ -118,4 +119,43 @@ fn landlock_alone_holds_what_it_claims() {
     let unseen: Vec<&str> =
         differences().iter().map(|known| known.id).filter(|id| !seen.contains(id)).collect();
     assert!(unseen.is_empty() || !root, "listed, but it is like our own sandbox there: {unseen:?}");
+}
+
+#[test]
+fn a_file_system_of_the_kernel_below_a_grant_is_refused() {
+    if !rustix::process::getuid().is_root() {
+        return skip("not root: nothing can be mounted");
+    }
+    let dir =
+        tempfile::Builder::new().prefix("bailiwick-mounts").tempdir_in("/var/tmp").expect("a directory");
+    std::fs::create_dir_all(dir.path().join("w/p")).expect("a directory");
+    let run = |kind: &str| {
+        let (bailiwick, at) = (super::world::sandbox(), dir.path().display());
+        // Opened for writing, and nothing is written.
+        let inside =
+            format!("(: >>{at}/w/p/sys/kernel/core_pattern) 2>/dev/null && echo open || echo closed");
+        let line = format!(
+            "mount -t {kind} none {at}/w/p && exec {} run --backend landlock --cap fs:read,write:{at}/w -- /bin/sh -c '{inside}'",
+            bailiwick.display()
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "sh", "-c", &line]).env("HOME", "/nonexistent").current_dir("/");
+        command.stdin(std::process::Stdio::null()).output().expect("it starts")
+    };
+    for kind in ["proc", "sysfs", "devpts", "mqueue"] {
+        let ran = run(kind);
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.stdout.is_empty(), "{kind}: {}", String::from_utf8_lossy(&ran.stdout));
+        assert!(
+            ran.status.code() == Some(125) && said.contains(&format!("is a mount of {kind}")),
+            "{kind}: {said}"
+        );
+    }
+    let ran = run("tmpfs");
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "closed\n",
+        "(control) {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 }

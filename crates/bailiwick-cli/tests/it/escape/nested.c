@@ -323,7 +323,6 @@ static int set_user_of_host(void) {
     char *argv[] = {at("w/setuid"), "--effective", NULL};
     return run(argv);
 }
-static int hook(void) { return start(at("w/.git/hooks/post-commit")); }
 static int hook_written(void) { return copy(self, at("w/.git/hooks/pre-commit"), 0755); }
 static int library_written(void) { return copy(self, "/usr/lib/libescape.so", 0755); }
 static int program_of_outside(void) { return start(at("out/program")); }
@@ -347,7 +346,7 @@ static const struct { const char *scene, *name; int (*run)(void); } attempts[] =
     W(read_only_hard_link), W(read_only_descriptor), W(read_only_by_fexecve), W(read_only_chmod),
     W(read_only_mapped), W(read_only_mapped_later), W(loader_read_only), W(loader_other), W(loader_helper),
     W(absent_program), W(absent_shell), W(script_of_absent), W(script_of_read_only), W(script_of_loader),
-    W(in_memory), W(set_user_program), W(set_group_program), W(set_user_when_made), W(set_user_of_host), W(hook),
+    W(in_memory), W(set_user_program), W(set_group_program), W(set_user_when_made), W(set_user_of_host),
     W(hook_written), W(library_written), W(program_of_outside), W(namespaces), W(regain),
     W(read_only_moved),
 };
