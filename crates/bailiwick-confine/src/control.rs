@@ -110,9 +110,8 @@ pub(crate) fn recv_bytes(from: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Optio
     let received = rustix::io::retry_on_intr(|| {
         recvmsg(from, &mut [IoSliceMut::new(bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
     })?;
-    let descriptor = beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut received) => received.next(),
-        _ => None,
+    let descriptor = beside.drain().find_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(mut received) = message { received.next() } else { None }
     });
     match received.bytes {
         0 => Ok(None),

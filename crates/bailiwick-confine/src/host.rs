@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::cgroup::Places;
 use crate::landlock;
 use crate::limits::{Applied, Situation};
-use crate::seccomp::{Needs, program, Asking};
+use crate::seccomp::{Asking, Needs, program};
 use crate::sys::before_exec::before_exec;
 use crate::sys::probe::{NAMESPACES, in_child, unshare};
 use crate::sys::{notify, seccomp};

@@ -100,7 +100,8 @@ impl Prepared {
             unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
             guarded: built.guarded.net.is_some(),
         };
-        let (asks, passed_on) = if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
+        let (asks, passed_on) =
+            if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
         let desk = asking.program().map(|filter| Asked {
             filter,
             own_filter: seccomp::program(Needs { desk: true, ..needs }),
@@ -123,11 +124,7 @@ impl Prepared {
             filter,
             desk,
             waits: limits.has_groups() || *plan.network() != Network::None,
-            program: Executable {
-                path: text(built.program.as_os_str())?,
-                argv,
-                envp: Strings::new(envp),
-            },
+            program: Executable { path: text(built.program.as_os_str())?, argv, envp: Strings::new(envp) },
             folder,
             stdio,
             stack: Stack::new(),

@@ -77,7 +77,9 @@ pub(crate) fn open(stdio: Stdio) -> Result<(Handed, Relays), Refusal> {
     let output = relays.output(stdout).map_err(opened)?;
     // What goes to one file stays in one order.
     let errors = match output.as_ref().filter(|_| same) {
-        Some(shared) => Some(above_stdio(shared.try_clone().map_err(|_| opened(Errno::MFILE))?).map_err(opened)?),
+        Some(shared) => {
+            Some(above_stdio(shared.try_clone().map_err(|_| opened(Errno::MFILE))?).map_err(opened)?)
+        }
         None => relays.output(stderr).map_err(opened)?,
     };
     Ok((Handed::Given([input, output, errors]), relays))

@@ -112,8 +112,7 @@ static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
 static FIXED: LazyLock<Vec<String>> = LazyLock::new(|| {
     let fixed = NAMES.iter().filter(|name| name.place != Place::Report && !name.parts.contains(&"*"));
     // A mount cannot tell a repository's own directory from a file that leads to one: `.git` alone is left to those.
-    let mut names: Vec<String> =
-        fixed.filter(|name| name.place != Place::Any).map(Name::relative).collect();
+    let mut names: Vec<String> = fixed.filter(|name| name.place != Place::Any).map(Name::relative).collect();
     names.sort();
     names
 });

@@ -80,7 +80,9 @@ pub fn with_locked(mut facts: HostFacts, file: AbsPath) -> HostFacts {
 fn late(path: &str, folder: &str) -> Vec<AbsPath> {
     let folder = folder.trim_end_matches('/');
     let mut names: Vec<&str> = fixed_names([path, folder])
-        .flat_map(|name| name.match_indices('/').map(|(at, _)| at).chain([name.len()]).filter_map(|end| name.get(..end)))
+        .flat_map(|name| {
+            name.match_indices('/').map(|(at, _)| at).chain([name.len()]).filter_map(|end| name.get(..end))
+        })
         .collect();
     names.sort_unstable();
     names.dedup();

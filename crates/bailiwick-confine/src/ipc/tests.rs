@@ -58,7 +58,8 @@ fn pass_on(listener: &OwnedFd, line: &OwnedFd) {
         let Ok(asked) = notify::receive(listener.as_fd()) else { continue };
         let thread = Pid::from_raw(asked.thread.cast_signed()).unwrap();
         let flags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
-        let Ok(thread) = pidfd_open(thread, flags).or_else(|_| pidfd_open(thread, PidfdFlags::empty())) else {
+        let Ok(thread) = pidfd_open(thread, flags).or_else(|_| pidfd_open(thread, PidfdFlags::empty()))
+        else {
             continue;
         };
         control::send_bytes(line.as_fd(), &asked.to_bytes(), thread.as_fd()).unwrap();

@@ -67,7 +67,10 @@ struct Waiting {
 /// What becomes of a call.
 enum Turn {
     Answer(Result<(), Errno>),
-    Descriptor { file: OwnedFd, close_on_exec: bool },
+    Descriptor {
+        file: OwnedFd,
+        close_on_exec: bool,
+    },
     Proceed,
     Wait(Waiting),
     /// Somebody else answers.

@@ -127,7 +127,8 @@ impl Granted {
             | FileType::Socket
             | FileType::Unknown => Kind::File,
         };
-        let stays_closed = grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
+        let stays_closed =
+            grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
         let (actions, executable) = if stays_closed {
             self.notes.push(format!("`{}` runs code later and stays read-only", place.path.display()));
             (FsActions::READ, false)

@@ -161,7 +161,10 @@ impl Tree {
             path: path.as_os_str().as_bytes().to_vec(),
             source: source.as_os_str().as_bytes().to_vec(),
             changeable: granted(FsActions::WRITE),
-            in_work_tree: source.ancestors().skip(1).any(|above| above.join(".git").symlink_metadata().is_ok()),
+            in_work_tree: source
+                .ancestors()
+                .skip(1)
+                .any(|above| above.join(".git").symlink_metadata().is_ok()),
         }
     }
 

@@ -7,9 +7,9 @@ use rustix::process::Resource;
 
 use super::guarded::Guarded;
 use crate::landlock::{Access, Ruleset};
+use crate::stdio::Handed;
 use crate::sys::clone::{Program, Stack};
 use crate::sys::mount::Attributes;
-use crate::stdio::Handed;
 use crate::sys::netns;
 
 /// What the child is told.

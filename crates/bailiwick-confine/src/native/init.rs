@@ -131,7 +131,9 @@ fn take_descriptors(launch: &Launch<'_>) -> Result<(), Errno> {
     let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let null = rustix::io::fcntl_dupfd_cloexec(null, 3)?;
     let given = match (&launch.image.stdio, launch.terminal) {
-        (Handed::Given(three), _) => three.each_ref().map(|one| one.as_ref().map_or(null.as_fd(), AsFd::as_fd)),
+        (Handed::Given(three), _) => {
+            three.each_ref().map(|one| one.as_ref().map_or(null.as_fd(), AsFd::as_fd))
+        }
         (Handed::Terminal, Some(terminal)) => [terminal; 3],
         (Handed::Terminal, None) => return Err(Errno::BADF),
     };
@@ -142,12 +144,7 @@ fn take_descriptors(launch: &Launch<'_>) -> Result<(), Errno> {
     launch.terminal.map_or(Ok(()), rustix::process::ioctl_tiocsctty)
 }
 
-fn watch(
-    control: BorrowedFd<'_>,
-    ends: BorrowedFd<'_>,
-    program: Pid,
-    mut desk: Option<&mut Desk<'_>>,
-) -> ! {
+fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid, mut desk: Option<&mut Desk<'_>>) -> ! {
     loop {
         let [from_control, from_children, from_program] = match wait(control, ends, desk.as_deref()) {
             Ok(ready) => ready,

@@ -45,7 +45,9 @@ pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Ref
 
 /// Covers what exists of the names that run code later.
 pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan, opened: &[PathBuf]) -> Result<(), Refusal> {
-    for (path, host) in trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == Kind::Folder) {
+    for (path, host) in
+        trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == Kind::Folder)
+    {
         let folder = [&path, &host.source].map(|path| path.to_str().unwrap_or_default());
         for rest in fixed_names(folder).map(Path::new) {
             let target = path.join(rest);

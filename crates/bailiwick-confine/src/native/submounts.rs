@@ -13,10 +13,10 @@ use super::layout::lies_in;
 /// The file systems that hold ordinary files. Those of the kernel's own (proc, sysfs, cgroup, debugfs, bpf, devtmpfs,
 /// devpts, mqueue …), automounts and everything unknown are not among them.
 const ORDINARY: [&str; 42] = [
-    "9p", "affs", "afs", "apfs", "bcachefs", "btrfs", "ceph", "cifs", "coda", "ecryptfs", "erofs", "exfat", "ext2", "ext3",
-    "ext4", "f2fs", "fuse", "fuseblk", "gfs2", "hfs", "hfsplus", "iso9660", "jffs2", "jfs", "lustre", "msdos", "nfs",
-    "nfs4", "nilfs2", "ntfs", "ntfs3", "ocfs2", "overlay", "smb3", "squashfs", "tmpfs", "ubifs", "udf", "vfat",
-    "virtiofs", "xfs", "zfs",
+    "9p", "affs", "afs", "apfs", "bcachefs", "btrfs", "ceph", "cifs", "coda", "ecryptfs", "erofs", "exfat",
+    "ext2", "ext3", "ext4", "f2fs", "fuse", "fuseblk", "gfs2", "hfs", "hfsplus", "iso9660", "jffs2", "jfs",
+    "lustre", "msdos", "nfs", "nfs4", "nilfs2", "ntfs", "ntfs3", "ocfs2", "overlay", "smb3", "squashfs",
+    "tmpfs", "ubifs", "udf", "vfat", "virtiofs", "xfs", "zfs",
 ];
 
 /// The host's mounts: where each is, and whether its file system is an ordinary one. In the order they were made.

@@ -25,11 +25,41 @@ const KINDS: [(&str, &str); 4] = [
 
 /// Names that do not exist, in spellings that some file system takes for them.
 const NEW_NAMES: &[&str] = &[
-    ".mcp.json", ".MCP.JSON", ".Mcp.Json", ".mcp.json.", ".claude", ".CLAUDE", ".claude/settings.json", ".Claude/Settings.json",
-    ".bashrc", ".BASHRC", ".vscode/tasks.json", ".VSCODE/TASKS.JSON", ".envrc", ".ENVRC", ".npmrc", ".gitmodules",
-    ".GITMODULES", ".husky/pre-commit", ".idea", ".codex", ".cursor", ".gemini", ".agents", ".AGENTS/guardrails.toml",
-    "sub/.git", "sub/.GIT", ".git/commondir", ".GIT/COMMONDIR", ".git/Config", ".Git/config", ".git/HOOKS/pre-commit",
-    "GIT~1/config", ".git/config.worktree", ".git/info/attributes", ".git/objects/info/alternates",
+    ".mcp.json",
+    ".MCP.JSON",
+    ".Mcp.Json",
+    ".mcp.json.",
+    ".claude",
+    ".CLAUDE",
+    ".claude/settings.json",
+    ".Claude/Settings.json",
+    ".bashrc",
+    ".BASHRC",
+    ".vscode/tasks.json",
+    ".VSCODE/TASKS.JSON",
+    ".envrc",
+    ".ENVRC",
+    ".npmrc",
+    ".gitmodules",
+    ".GITMODULES",
+    ".husky/pre-commit",
+    ".idea",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".agents",
+    ".AGENTS/guardrails.toml",
+    "sub/.git",
+    "sub/.GIT",
+    ".git/commondir",
+    ".GIT/COMMONDIR",
+    ".git/Config",
+    ".Git/config",
+    ".git/HOOKS/pre-commit",
+    "GIT~1/config",
+    ".git/config.worktree",
+    ".git/info/attributes",
+    ".git/objects/info/alternates",
 ];
 
 #[test]
@@ -80,7 +110,9 @@ fn inside(w: &Path) {
     for name in NEW_NAMES {
         let parent = Path::new(name).parent().unwrap().display();
         for attempt in ["echo x >", "mkdir", "ln -s x", "touch y; mv y", "touch y; ln y"] {
-            script += &format!("mkdir -p ./{parent} 2>/dev/null; ({attempt} {name}) 2>/dev/null && echo '{attempt} {name}'\n");
+            script += &format!(
+                "mkdir -p ./{parent} 2>/dev/null; ({attempt} {name}) 2>/dev/null && echo '{attempt} {name}'\n"
+            );
         }
     }
     assert_eq!(sh(&[&cap], &format!("{script}true"), w).ok(), "");

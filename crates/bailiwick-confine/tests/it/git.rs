@@ -35,17 +35,41 @@ const ATTACKS: &[(&str, bool, &str)] = &[
     ("commondir-link", true, "cp -r .git x; cat $C >> x/config; echo ../x > n; ln -s ../n .git/commondir"),
     ("config-worktree", true, "cat $C > .git/config.worktree"),
     ("submodule-config", true, "cat $C >> .git/modules/sub/config"),
-    ("submodule-commondir", true, "cp -r .git/modules/sub x; cat $C >> x/config; echo $PWD/x > .git/modules/sub/commondir"),
+    (
+        "submodule-commondir",
+        true,
+        "cp -r .git/modules/sub x; cat $C >> x/config; echo $PWD/x > .git/modules/sub/commondir",
+    ),
     ("submodule-hook", false, "cp $E .git/modules/sub/hooks/pre-commit"),
     ("submodule-file", true, "cp -r .git/modules/sub x; cat $C >> x/config; echo gitdir: ../x > sub/.git"),
     ("submodule-directory", true, "cp -r .git/modules/sub x; cat $C >> x/config; rm sub/.git; mv x sub/.git"),
-    ("worktree-commondir", true, "cp -r .git x; cat $C >> x/config; echo $PWD/x > .git/worktrees/wt/commondir"),
+    (
+        "worktree-commondir",
+        true,
+        "cp -r .git x; cat $C >> x/config; echo $PWD/x > .git/worktrees/wt/commondir",
+    ),
     ("worktree-config", true, "cat $C > .git/worktrees/wt/config.worktree"),
     ("worktree-file", true, "cp -r .git x; cat $C >> x/config; echo gitdir: $PWD/x > ../wt/.git"),
-    ("bare-below", true, "cp -r .git/objects .git/refs .git/HEAD src/; mkdir src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config"),
-    ("bare-below-moved", true, "mkdir -p b/w; cp -r .git/objects .git/refs .git/HEAD b/; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > b/config; rm -r src; mv b src"),
-    ("bare-below-head-last", true, "mkdir src/refs src/objects src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config; cp .git/HEAD h; mv h src/HEAD"),
-    ("nested", false, "mkdir src/.git && cp -r .git/objects .git/refs .git/HEAD src/.git/ && cat $C > src/.git/config"),
+    (
+        "bare-below",
+        true,
+        "cp -r .git/objects .git/refs .git/HEAD src/; mkdir src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config",
+    ),
+    (
+        "bare-below-moved",
+        true,
+        "mkdir -p b/w; cp -r .git/objects .git/refs .git/HEAD b/; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > b/config; rm -r src; mv b src",
+    ),
+    (
+        "bare-below-head-last",
+        true,
+        "mkdir src/refs src/objects src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config; cp .git/HEAD h; mv h src/HEAD",
+    ),
+    (
+        "nested",
+        false,
+        "mkdir src/.git && cp -r .git/objects .git/refs .git/HEAD src/.git/ && cat $C > src/.git/config",
+    ),
     ("alternates", false, "echo /nowhere > .git/objects/info/alternates"),
     ("attributes", false, "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes"),
     ("remotes", false, "mkdir -p .git/remotes; echo 'URL: ext::sh -c $E' > .git/remotes/origin"),
@@ -88,8 +112,10 @@ impl World {
     }
 
     fn plain(&self, program: &str, args: &[&str], at: &Path) -> std::process::Output {
-        let own = [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")];
-        let own = own.into_iter().chain([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")]);
+        let own =
+            [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")];
+        let own =
+            own.into_iter().chain([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")]);
         let mut command = Command::new(program);
         command.args(args).current_dir(at).env("HOME", &self.top).envs(own);
         command.env_remove("GIT_DIR").output().unwrap()
@@ -102,7 +128,12 @@ impl World {
 
     /// Uses git as a person would; whether anything of the attacker's ran.
     fn is_hit(&self, git: &str) -> bool {
-        let there = [self.repository.clone(), self.repository.join("src"), self.repository.join("sub"), self.top.join("wt")];
+        let there = [
+            self.repository.clone(),
+            self.repository.join("src"),
+            self.repository.join("sub"),
+            self.top.join("wt"),
+        ];
         for place in there.iter().filter(|place| place.is_dir()) {
             for line in ["status", "diff", "log -1", "add -A", "commit -qm y", "fetch -q", "stash list"] {
                 let words: Vec<&str> = line.split(' ').collect();
@@ -119,7 +150,8 @@ fn the_hosts_git_runs_nothing_that_a_sandbox_has_planted() {
     let mut hits = Vec::new();
     for (name, _, attack) in ATTACKS {
         let world = World::new(git);
-        let caps = [world.repository.as_path(), &world.top.join("wt")].map(|path| format!("fs:read,write:{}", path.display()));
+        let caps = [world.repository.as_path(), &world.top.join("wt")]
+            .map(|path| format!("fs:read,write:{}", path.display()));
         sh(&[&caps[0], &caps[1]], &world.script(attack), &world.repository);
         if world.is_hit(git) {
             hits.push(*name);
@@ -146,7 +178,9 @@ fn names_that_lead_nowhere_harmful_today_are_closed_too() {
     let Some(git) = git() else { return };
     let world = World::new(git);
     let cap = format!("fs:read,write:{}", world.repository.display());
-    for (name, works, attack) in ATTACKS.iter().filter(|(name, _, _)| *name != "config-case" && *name != "config-lock") {
+    for (name, works, attack) in
+        ATTACKS.iter().filter(|(name, _, _)| *name != "config-case" && *name != "config-lock")
+    {
         if !works {
             sh(&[&cap], &format!("set -e; {}", world.script(attack)), &world.repository).refused();
         }

@@ -57,7 +57,8 @@ fn existing_ones_are_read_only_and_cannot_be_replaced() {
     for attempt in ON_EXISTING {
         sh(&[&cap], attempt, &w).refused();
     }
-    sh(&[&cap], "echo x > .git/index && echo y >> .git/index && cat .git/config && chmod 600 .git/index", &w).ok();
+    sh(&[&cap], "echo x > .git/index && echo y >> .git/index && cat .git/config && chmod 600 .git/index", &w)
+        .ok();
     assert_eq!(std::fs::read_to_string(w.join(".git/config")).unwrap(), "[core]\n");
     assert_eq!(std::fs::read_to_string(w.join(".git/index")).unwrap(), "x\ny\n");
     assert_eq!(std::fs::read_dir(w.join(".git/hooks")).unwrap().count(), 0);
@@ -106,7 +107,8 @@ fn a_directory_that_brings_protected_names_along_is_not_moved_there() {
     let cap = writable(&w);
     sh(&[&cap], "mkdir x && echo x > x/tasks.json && mv x .vscode", &w).refused();
     sh(&[&cap], "ln -s x .vscode", &w).refused();
-    sh(&[&cap], "mkdir .vscode y && echo x > .vscode/extensions.json && mv .vscode z && mv y .vscode", &w).ok();
+    sh(&[&cap], "mkdir .vscode y && echo x > .vscode/extensions.json && mv .vscode z && mv y .vscode", &w)
+        .ok();
     sh(&[&cap], "mkdir -p n/.git", &w).ok();
     assert!(!w.join(".vscode/tasks.json").exists());
 }
@@ -132,7 +134,8 @@ fn a_repository_within_a_work_tree_is_not_made() {
 fn a_repository_of_its_own_can_be_made_elsewhere_but_not_moved_into_a_work_tree() {
     let (_own, w) = folder();
     let cap = writable(&w);
-    let make = "mkdir new new/.git && echo x > new/.git/config && mkdir new/.git/hooks && echo x > new/.git/hooks/a";
+    let make =
+        "mkdir new new/.git && echo x > new/.git/config && mkdir new/.git/hooks && echo x > new/.git/hooks/a";
     sh(&[&cap], make, &w).ok();
     assert!(w.join("new/.git/hooks/a").exists());
     sh(&[&cap], "echo y > new/.git/config", &w).refused();
@@ -150,7 +153,17 @@ fn ordinary_work_is_as_ever() {
         echo to-out > /dev/stdout; exec 3> log; echo by-number > /dev/fd/3; cat log; set -C; echo x > log2; (echo y > log2) 2>/dev/null || echo kept; set +C
         echo tmp > /tmp/x && cat /tmp/x; : > log; ls -s log; touch -d 2001-01-01 log; cd a && echo up > ../rel && cat ../rel";
     let said = sh(&[&writable(&w)], text, &w).ok();
-    for line in ["one\ntwo\nthree\nthree\n", "-rw-r-----", "h\nj\n", "to-out", "by-number", "kept", "tmp", "0 log", "up"] {
+    for line in [
+        "one\ntwo\nthree\nthree\n",
+        "-rw-r-----",
+        "h\nj\n",
+        "to-out",
+        "by-number",
+        "kept",
+        "tmp",
+        "0 log",
+        "up",
+    ] {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
 }

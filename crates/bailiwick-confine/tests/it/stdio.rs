@@ -133,7 +133,8 @@ for n in (0, 1):
         except OSError: pass
 print(sys.stdin.read().strip(), file=sys.stderr); print('out')";
     let input = std::fs::File::open(&file).unwrap();
-    let mut output = std::fs::File::options().read(true).append(true).create(true).open(w.join("out")).unwrap();
+    let mut output =
+        std::fs::File::options().read(true).append(true).create(true).open(w.join("out")).unwrap();
     let Some(said) = with(input.into(), output.try_clone().unwrap().into(), text) else { return };
     assert_eq!(said, "content\n");
     let after = std::fs::metadata(&file).unwrap();
@@ -155,7 +156,8 @@ fn device_nodes_stay_as_they_are() {
     };
     let names = ["null", "zero", "full", "random", "urandom"];
     let before = names.map(about);
-    let null = || -> OwnedFd { std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into() };
+    let null =
+        || -> OwnedFd { std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into() };
     let text = "import os, sys
 for n in ('null', 'zero', 'full', 'random', 'urandom'):
     for act in (lambda: os.chmod(f'/dev/{n}', 0o600), lambda: os.utime(f'/dev/{n}', (1, 1)),

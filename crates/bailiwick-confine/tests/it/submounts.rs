@@ -35,7 +35,8 @@ fn only_ordinary_file_systems_come_along() {
     script += &format!("echo seen > {0}/memory/f; echo seen > {0}/deep/er/memory/f\n", w.display());
     script += "exec \"$0\" --exact submounts::only_ordinary_file_systems_come_along --nocapture";
     let own = std::env::current_exe().unwrap();
-    let ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).arg(own).env(ROLE, &w).output().unwrap();
+    let ran =
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).arg(own).env(ROLE, &w).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }

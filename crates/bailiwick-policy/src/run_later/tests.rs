@@ -44,12 +44,16 @@ fn every_line_is_read() {
 #[test]
 fn what_git_runs_is_found_in_every_repository() {
     for name in ["config", "commondir", "hooks", "hooks/pre-commit", "hooks/a/b", "info/attributes"] {
-        for own in ["/w/.git", "/w/deep/down/.git", "/w/bare.git", "/w/.git/modules/sub", "/w/.git/worktrees/one"] {
+        for own in
+            ["/w/.git", "/w/deep/down/.git", "/w/bare.git", "/w/.git/modules/sub", "/w/.git/worktrees/one"]
+        {
             assert_eq!(of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
         }
         assert_eq!(of(&format!("/w/src/{name}")), Role::Free, "{name}");
     }
-    for path in ["/w/.git/index", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/config.lock", "/w/.git/configs"] {
+    for path in
+        ["/w/.git/index", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/config.lock", "/w/.git/configs"]
+    {
         assert_eq!(of(path), Role::Free, "{path}");
     }
     for path in ["/w/.git/info", "/w/.git/objects", "/w/.git/objects/info"] {

@@ -296,7 +296,8 @@ pub(super) fn open_to_all(path: &Path, user: User) {
     if metadata.is_symlink() {
         return;
     }
-    let program = ["probe", "races", "bailiwick"].iter().any(|name| path.ends_with(name)) || metadata.is_dir();
+    let program =
+        ["probe", "races", "bailiwick"].iter().any(|name| path.ends_with(name)) || metadata.is_dir();
     let mode = if program { 0o777 } else { 0o666 };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("the owner may");
     if metadata.is_dir() {

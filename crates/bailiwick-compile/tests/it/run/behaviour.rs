@@ -113,7 +113,8 @@ fn what_runs_code_later_stays_as_it_is() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&LINES);
-        let late: Vec<String> = fixed_names(["/w", "/w"]).map(|name| world.path(&format!("rw/{name}"))).collect();
+        let late: Vec<String> =
+            fixed_names(["/w", "/w"]).map(|name| world.path(&format!("rw/{name}"))).collect();
         let there: Vec<String> =
             late.into_iter().filter(|path| std::path::Path::new(path).exists()).collect();
         assert_eq!(there.len(), 3, "{there:?}");

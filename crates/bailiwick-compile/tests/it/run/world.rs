@@ -81,7 +81,16 @@ impl World {
             let path = self.path(folder);
             fixed_names([&path, &path]).map(|name| format!("{path}/{name}")).collect::<Vec<_>>()
         });
-        let on_the_way = [".git", ".vscode", ".git/info", ".git/objects", ".git/objects/info", ".config", ".local", ".aws"];
+        let on_the_way = [
+            ".git",
+            ".vscode",
+            ".git/info",
+            ".git/objects",
+            ".git/objects/info",
+            ".config",
+            ".local",
+            ".aws",
+        ];
         let folders = on_the_way.map(|name| self.path(&format!("rw/{name}")));
         for path in base.chain(late).chain(folders).chain([own.to_owned()]) {
             let place = match std::fs::metadata(&path) {

@@ -217,7 +217,11 @@ impl Desk<'_> {
         self.ensure_waiting(asked)?;
         let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
         let moved = renameat_with(&old.parent, old_name, &new.parent, new_name, flags);
-        let is_filled = || self.judge(&new) == Judged::OnTheWay && kind_at(&new) == Some(FileType::Directory) && !is_empty(&new);
+        let is_filled = || {
+            self.judge(&new) == Judged::OnTheWay
+                && kind_at(&new) == Some(FileType::Directory)
+                && !is_empty(&new)
+        };
         if moved.is_ok() && is_filled() {
             // Another sandbox has filled it meanwhile.
             renameat_with(&new.parent, new_name, &old.parent, old_name, RenameFlags::NOREPLACE)?;
@@ -231,14 +235,12 @@ impl Desk<'_> {
         if self.judge(old) == Judged::Refused || self.guarded.leads_to_closed(old.real.as_bytes()) {
             return Ok(true);
         }
-        let filled = || match kind_at(old) {
-            Some(FileType::Directory) => !is_empty(old),
-            Some(FileType::Symlink) => true,
-            _ => false,
-        };
+        let kind = kind_at(old);
+        let brings_names =
+            kind == Some(FileType::Symlink) || kind == Some(FileType::Directory) && !is_empty(old);
         Ok(match self.judge(new) {
             Judged::Refused => true,
-            Judged::OnTheWay => filled(),
+            Judged::OnTheWay => brings_names,
             Judged::Free => self.completes_repository(new),
         })
     }
@@ -249,7 +251,8 @@ impl Desk<'_> {
             return false;
         }
         let around = |spot: &Spot<'_>| {
-            let directory = spot.tree.real(spot.inside.as_bytes()).ok().filter(|it| !lies_in(it.as_bytes(), PRIVATE))?;
+            let directory =
+                spot.tree.real(spot.inside.as_bytes()).ok().filter(|it| !lies_in(it.as_bytes(), PRIVATE))?;
             let length = self.work_tree(spot.tree, directory.as_bytes())?;
             Text::of(directory.as_bytes().get(..length)?).ok()
         };
@@ -347,7 +350,8 @@ impl Desk<'_> {
             return Ok(Opened::Turn(REFUSED));
         }
         let fifo = if found == Some(FileType::Fifo) {
-            let fifo = openat(&at.parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+            let fifo =
+                openat(&at.parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
             if is_read_only(&fifo) {
                 return Ok(Opened::Turn(REFUSED)); // the mount does not hold it
             }
@@ -393,7 +397,7 @@ impl Desk<'_> {
         Ok(match opened {
             Turn::Descriptor { file, .. } => Turn::Answer(ftruncate(&file, length)),
             Turn::Wait(_) => Turn::Answer(Err(Errno::INVAL)),
-            other => other,
+            Turn::Answer(_) | Turn::Proceed | Turn::Passed => opened,
         })
     }
 
@@ -479,9 +483,8 @@ fn is_empty(spot: &Spot<'_>) -> bool {
     let mut room = [std::mem::MaybeUninit::uninit(); 1024];
     let mut entries = rustix::fs::RawDir::new(&directory, &mut room);
     while let Some(entry) = entries.next() {
-        match entry {
-            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
-            _ => return false,
+        if !entry.is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b"..")) {
+            return false;
         }
     }
     true

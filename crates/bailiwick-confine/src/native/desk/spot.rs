@@ -133,7 +133,8 @@ impl<'a> Desk<'a> {
         }
         let ends = real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         ends.chain([real.len()]).filter_map(|end| real.get(..end)).any(|above| {
-            above.ends_with(b"/.git") && self.identity_at(above).is_some_and(|own| self.fresh.contains(&Some(own)))
+            above.ends_with(b"/.git")
+                && self.identity_at(above).is_some_and(|own| self.fresh.contains(&Some(own)))
         })
     }
 

@@ -96,8 +96,9 @@ mod tests {
     #[test]
     fn a_path_is_taken_apart_as_the_kernel_does() {
         let of = |path: &'static str| {
-            split(path.as_bytes())
-                .map(|split| (str::from_utf8(split.parent).unwrap(), str::from_utf8(split.name).unwrap(), split.slash))
+            split(path.as_bytes()).map(|split| {
+                (str::from_utf8(split.parent).unwrap(), str::from_utf8(split.name).unwrap(), split.slash)
+            })
         };
         assert_eq!(of("a"), Some(("", "a", false)));
         assert_eq!(of("a/"), Some(("", "a", true)));

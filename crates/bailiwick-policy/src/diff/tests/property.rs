@@ -159,7 +159,11 @@ fn any_pair() -> impl Strategy<Value = (String, String)> {
 
 fn net_requests() -> Vec<Request> {
     let path = AbsPath::new("/x/y").unwrap();
-    let http = Speak::Http { scheme: Scheme::Https, method: Method::new("GET").unwrap(), path: crate::net::UrlPath::Clear(path) };
+    let http = Speak::Http {
+        scheme: Scheme::Https,
+        method: Method::new("GET").unwrap(),
+        path: crate::net::UrlPath::Clear(path),
+    };
     let mut all = Vec::new();
     for host in ["a.test", "b.test", "test", "other.example", "10.0.0.1"] {
         for port in [80, 443] {
