@@ -92,11 +92,11 @@ fn the_workspace_is_the_current_folder_unless_something_says_otherwise() {
     let args = ["check", file.to_str().unwrap()];
     let here = dir.path().canonicalize().unwrap();
     let out = touched(command(&args).env_remove("WORKSPACE").current_dir(dir.path()));
-    assert!(out.contains(&format!("fs:read,write:{}/**", here.display())), "{out}");
+    assert!(out.contains(&format!("fs:read:{}/**", here.display())), "{out}");
     let out = touched(&mut command(&args));
-    assert!(out.contains("fs:read,write:/workspace/**"), "{out}");
+    assert!(out.contains("fs:read:/workspace/**"), "{out}");
     let out = touched(&mut command(&[&args[..], &["--set", "WORKSPACE=/elsewhere"]].concat()));
-    assert!(out.contains("fs:read,write:/elsewhere/**"), "{out}");
+    assert!(out.contains("fs:read:/elsewhere/**"), "{out}");
 }
 
 #[test]
@@ -208,4 +208,35 @@ fn a_denial_says_when_only_the_path_itself_is_allowed() {
     let ran = run_with(&["allows", "-", "fs:read,write:/srv/a.txt"], text);
     assert!(!ran.out.contains("the path itself is allowed"), "{}", ran.out);
     assert_eq!(run_with(&["allows", "-", "fs:read:/srv/[ab].txt"], text).exit, 0);
+}
+
+#[test]
+fn a_line_behind_a_policy_is_granted_by_no_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = |name: &str, hosts: &str| {
+        let path = dir.path().join(name);
+        let text = format!(
+            "name = 's'\nversion = '1'\n[[tools]]\nname = 't'\ncapabilities = [{hosts}]\npolicy.network = ['a.test:443']\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let base = manifest("base.toml", "'net:connect:a.test:443'");
+    let new = manifest("new.toml", "'net:connect:a.test:443', 'net:connect:b.test:443'");
+    let checked = run(&["check", &new]);
+    assert_eq!((run(&["check", &base]).exit, checked.exit), (0, 1));
+    assert!(checked.out.contains("capability-beyond-policy"), "{}", checked.out);
+    for tool in [&[][..], &["--tool", "t"][..]] {
+        let allows = |host: &str| run(&[&["allows", &new, host][..], tool].concat()).exit;
+        assert_eq!((allows("net:connect:a.test:443"), allows("net:connect:b.test:443")), (0, 1), "{tool:?}");
+    }
+    for more in [&[][..], &["--tighten-only"][..]] {
+        let diff = run(&[&["diff", &base, &new][..], more].concat());
+        assert_eq!(diff.exit, 1, "{}", diff.out);
+        assert!(diff.out.contains("capability-beyond-policy  tool t"), "{}", diff.out);
+        assert!(diff.out.contains("+ net:connect:b.test:443"), "{}", diff.out);
+    }
+    let compiled = run_json(&["compile", &new, "--target", "docker"]);
+    let hosts = compiled["egress"].as_array().unwrap();
+    assert!(hosts.len() == 1 && hosts[0]["host"] == "a.test", "{hosts:?}");
 }

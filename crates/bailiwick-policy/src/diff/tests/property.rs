@@ -295,9 +295,11 @@ fn allowed(text: &str, renamed: Option<(&str, &str)>) -> BTreeSet<String> {
     let mut allowed = BTreeSet::new();
     let mut add = |who: &str, allows: &dyn Fn(&Request) -> bool| {
         let passed = requests.iter().filter(|request| allows(request));
-        let shown = |request: &Request| match request {
-            Request::Net(net) => format!("{who}: {request}, private {}, {:?}", net.is_private(), net.speak()),
-            other => format!("{who}: {other}"),
+        let shown = |request: &Request| {
+            if let Request::Net(net) = request {
+                return format!("{who}: {request}, private {}, {:?}", net.is_private(), net.speak());
+            }
+            format!("{who}: {request}")
         };
         allowed.extend(passed.map(shown));
     };
