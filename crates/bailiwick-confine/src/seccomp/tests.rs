@@ -132,6 +132,12 @@ fn conditions_are_judged_on_the_low_half() {
         (libc::SYS_unshare, vec![0x80], EPERM),
         (libc::SYS_unshare, vec![0x1000_0000], EPERM),
         (libc::SYS_fchmod, vec![3, 0o755], ALLOW),
+        (libc::SYS_ioctl, vec![3, 0x5401], ALLOW),
+        (libc::SYS_ioctl, vec![3, 0x5412], EPERM),
+        (libc::SYS_ioctl, vec![3, 0x5000_940e], EPERM), // a subvolume by name
+        (libc::SYS_ioctl, vec![3, 0x5000_9417], EPERM), // a snapshot by name
+        (libc::SYS_ioctl, vec![3, 0x4020_bc10], EPERM),
+        (libc::SYS_ioctl, vec![3, 0x5000_9402], ALLOW),
         (libc::SYS_fchmod, vec![3, 0o1777], ALLOW),
         (libc::SYS_fchmod, vec![3, 0o4755], EPERM),
         (libc::SYS_fchmod, vec![3, 0o2755], EPERM),

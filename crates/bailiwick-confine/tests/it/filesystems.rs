@@ -10,7 +10,7 @@ use crate::support::{folder, sh};
 const ROLE: &str = "BAILIWICK_TEST_FILE_SYSTEM";
 
 /// How each is mounted at `$W`, with `$T` for what it needs beside. A host that cannot skips it.
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 5] = [
     ("tmpfs", "mount -t tmpfs tmpfs $W"),
     (
         "overlay",
@@ -20,6 +20,7 @@ const KINDS: [(&str, &str); 4] = [
         "ext4-casefold",
         "truncate -s 32M $T/i && mkfs.ext4 -q -O casefold $T/i && mount -o loop $T/i $W && rmdir $W/lost+found && chattr +F $W",
     ),
+    ("btrfs", "truncate -s 128M $T/i && mkfs.btrfs -q $T/i >/dev/null && mount -o loop $T/i $W"),
     ("vfat", "truncate -s 32M $T/i && mkfs.vfat $T/i >/dev/null && mount -o loop $T/i $W"),
 ];
 
@@ -96,6 +97,10 @@ fn protected_names_are_closed_on_every_file_system() {
     }
 }
 
+fn is_btrfs(w: &Path) -> bool {
+    rustix::fs::statfs(w).is_ok_and(|about| about.f_type == 0x9123_683e)
+}
+
 fn inside(w: &Path) {
     fill_repository(w);
     for directory in ["sub", ".git/info", ".git/objects/info"] {
@@ -117,6 +122,16 @@ fn inside(w: &Path) {
     }
     assert_eq!(sh(&[&cap], &format!("{script}true"), w).ok(), "");
     assert_eq!(config(), "[core]\n");
+    if is_btrfs(w) {
+        // The same as directories with what lies in them, made by no call that names a path to the kernel.
+        let own = w.join("own");
+        let made = Command::new("btrfs").args(["subvolume", "create"]).arg(&own).output().unwrap();
+        assert!(made.status.success(), "outside it works");
+        std::fs::write(own.join("tasks.json"), "{}").unwrap();
+        for attempt in ["create .claude", "snapshot own .vscode", "create sub/.git", "delete own"] {
+            sh(&[&cap, "exec:spawn:btrfs"], &format!("btrfs subvolume {attempt}"), w).refused();
+        }
+    }
     // Ordinary work goes on.
     let work = "mkdir a && echo one > a/f && mv a/f a/g && cat a/g && rm -r a && echo x > .git/index && cat .git/index";
     assert_eq!(sh(&[&cap], work, w).ok(), "one\nx\n");
