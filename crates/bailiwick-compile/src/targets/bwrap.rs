@@ -118,6 +118,10 @@ fn arguments(plan: &Plan, view: &View) -> Vec<String> {
     line.0
 }
 
+/// The host's nodes that bubblewrap shows. Written to they can be, but not changed: as root that would be the host's mode.
+const DEVICE_NODES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
 /// Arguments in the making.
 struct Line(Vec<String>);
 
@@ -140,6 +144,9 @@ impl Line {
             self.bind(false, path, path);
         }
         self.words(&["--dev", "/dev", "--proc", "/proc"]);
+        for node in DEVICE_NODES {
+            self.words(&["--remount-ro", node]);
+        }
         for path in ["/proc/sys", "/proc/fs", "/proc/sysrq-trigger"] {
             self.bind(false, path, path);
         }
@@ -169,7 +176,8 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     );
     if view.writable().next().is_some() {
         notes.push(
-            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made"
+            "files that run code later, such as `.git/hooks`, stay read-only where they exist at the top of a writable \
+             folder; missing ones can be made, and those of submodules and nested repositories changed"
                 .to_owned(),
         );
         notes.push(

@@ -84,7 +84,8 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     why::environment_notes(plan, "add `NAME=VALUE` to `process.env` of a copy that only you can read", notes);
     if view.writable().next().is_some() {
         notes.push(
-            "files that run code later, such as `.git/hooks`, stay read-only where the host was seen to have them"
+            "files that run code later, such as `.git/hooks`, stay read-only where the host was seen to have them \
+             at the top of a writable folder; those of submodules and nested repositories can be changed"
                 .to_owned(),
         );
     }

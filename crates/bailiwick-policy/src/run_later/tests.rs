@@ -1,3 +1,5 @@
+//! The list, judged on a small made-up host.
+
 use super::*;
 
 /// `/w` is a writable tree, `/home/u` a home; these directories exist on top of that.

@@ -54,6 +54,7 @@ impl World {
             "w/.git/modules/sub/hooks",
             "w/.vscode",
             "w/sub",
+            "w/sub2",
             "w/bare/objects",
             "out",
             "home/.ssh",

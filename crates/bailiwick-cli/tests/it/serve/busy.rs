@@ -253,8 +253,7 @@ fn peak_of(trouble: &Trouble, tool: &str, arguments: &Value, count: u64) -> u64 
     let mut answers = 0;
     while answers < count {
         let line = served.lines.recv_timeout(super::PATIENCE).expect("an answer in time");
-        let start: String = line.chars().take(300).collect();
-        assert!(line.contains(r#""result""#), "{start}");
+        assert!(line.contains(r#""result""#), "{}", line.chars().take(300).collect::<String>());
         answers += 1;
     }
     memory(served.child.id(), "VmHWM")

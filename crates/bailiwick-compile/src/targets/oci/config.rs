@@ -108,7 +108,7 @@ struct Linux {
     /// Written once for all plans: see [`HOLE`].
     seccomp: (),
     masked_paths: [&'static str; 13],
-    readonly_paths: [&'static str; 5],
+    readonly_paths: [&'static str; 11],
 }
 
 #[derive(Serialize)]
@@ -282,7 +282,20 @@ fn linux(plan: &Plan, start: Start) -> Linux {
             "/sys/firmware",
             "/sys/fs/selinux",
         ],
-        readonly_paths: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/mtrr"],
+        // Device nodes can be written to all the same; as root their modes would be the host's.
+        readonly_paths: [
+            "/proc/bus",
+            "/proc/fs",
+            "/proc/irq",
+            "/proc/sys",
+            "/proc/mtrr",
+            "/dev/null",
+            "/dev/zero",
+            "/dev/full",
+            "/dev/random",
+            "/dev/urandom",
+            "/dev/tty",
+        ],
     }
 }
 
