@@ -50,20 +50,16 @@ const ATTACKS: &[(&str, bool, &str)] = &[
     ),
     ("worktree-config", true, "cat $C > .git/worktrees/wt/config.worktree"),
     ("worktree-file", true, "cp -r .git x; cat $C >> x/config; echo gitdir: $PWD/x > ../wt/.git"),
-    (
-        "bare-below",
-        true,
-        "cp -r .git/objects .git/refs .git/HEAD src/; mkdir src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config",
-    ),
+    ("bare-below", true, "cp -r .git/objects .git/refs .git/HEAD src/; $B > src/config"),
     (
         "bare-below-moved",
         true,
-        "mkdir -p b/w; cp -r .git/objects .git/refs .git/HEAD b/; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > b/config; rm -r src; mv b src",
+        "mkdir b; cp -r .git/objects .git/refs .git/HEAD b/; $B > b/config; rm -r src; mv b src",
     ),
     (
         "bare-below-head-last",
         true,
-        "mkdir src/refs src/objects src/w; printf '[core]\\nbare=false\\nworktree=w\\n' | cat - $C > src/config; cp .git/HEAD h; mv h src/HEAD",
+        "mkdir src/refs src/objects; $B > src/config; cp .git/HEAD h; mv h src/HEAD",
     ),
     (
         "nested",
@@ -123,6 +119,12 @@ impl World {
 
     fn script(&self, attack: &str) -> String {
         let at = |name: &str| self.repository.join(name).display().to_string();
+        // A bare repository that has the host's next fetch start the program.
+        let bare = format!(
+            "printf '[core]\\nbare=true\\nsshCommand=%s\\n[remote \"origin\"]\\nurl=ssh://h/r\\n' {}",
+            at("evil")
+        );
+        let attack = attack.replace("$B", &bare);
         format!("E={} C={}; {attack}", at("evil"), at("bad-config"))
     }
 
