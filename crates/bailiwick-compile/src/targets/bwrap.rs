@@ -118,10 +118,6 @@ fn arguments(plan: &Plan, view: &View) -> Vec<String> {
     line.0
 }
 
-/// The host's nodes that bubblewrap shows. Written to they can be, but not changed: as root that would be the host's mode.
-const DEVICE_NODES: [&str; 6] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-
 /// Arguments in the making.
 struct Line(Vec<String>);
 
@@ -144,9 +140,6 @@ impl Line {
             self.bind(false, path, path);
         }
         self.words(&["--dev", "/dev", "--proc", "/proc"]);
-        for node in DEVICE_NODES {
-            self.words(&["--remount-ro", node]);
-        }
         for path in ["/proc/sys", "/proc/fs", "/proc/sysrq-trigger"] {
             self.bind(false, path, path);
         }
@@ -173,6 +166,11 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
         plan,
         "`bwrap.sh` passes them on; else `--setenv` through `--args`, not in sight",
         notes,
+    );
+    // A node that bubblewrap mounts read-only is one that it also makes unusable.
+    notes.push(
+        "started as root, it can change the modes of the host's device nodes, such as `/dev/null`: start it as a plain user"
+            .to_owned(),
     );
     if view.writable().next().is_some() {
         notes.push(

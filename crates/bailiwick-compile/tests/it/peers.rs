@@ -45,8 +45,9 @@ fn mounts(target: Target, plan: &Plan, below: &str) -> Vec<String> {
         let modes = lines.filter_map(|line| line.strip_prefix("read-")?.split_once(' '));
         modes.map(|(mode, path)| entry(mode == "write", path)).collect()
     };
+    let names: Vec<&str> = bailiwick_policy::run_later::fixed_names(["/w", "/w"]).collect();
     let late =
-        |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with('.')) || path.contains("/.");
+        |path: &str| path.contains("/.") || names.iter().any(|name| path.ends_with(&format!("/{name}")));
     let within = |line: &&String| {
         line[3..] == *below || line[3..].starts_with(&format!("{}/", below.trim_end_matches('/')))
     };

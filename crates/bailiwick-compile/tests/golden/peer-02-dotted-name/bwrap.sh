@@ -60,6 +60,12 @@ exec bwrap \
   --ro-bind-try /etc/terminfo /etc/terminfo \
   --dev /dev \
   --proc /proc \
+  --remount-ro /dev/null \
+  --remount-ro /dev/zero \
+  --remount-ro /dev/full \
+  --remount-ro /dev/random \
+  --remount-ro /dev/urandom \
+  --remount-ro /dev/tty \
   --ro-bind-try /proc/sys /proc/sys \
   --ro-bind-try /proc/fs /proc/fs \
   --ro-bind-try /proc/sysrq-trigger /proc/sysrq-trigger \
