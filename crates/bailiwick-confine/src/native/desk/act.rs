@@ -463,6 +463,7 @@ impl Desk<'_> {
 }
 
 /// What came of an open in one directory.
+#[expect(clippy::large_enum_variant, reason = "nothing may be allocated here")]
 enum Opened {
     Turn(Turn),
     /// A link, and where it leads.
