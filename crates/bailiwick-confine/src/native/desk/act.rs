@@ -187,7 +187,7 @@ impl Desk<'_> {
         }
     }
 
-    fn remove(&self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Errno> {
+    fn remove(&mut self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Errno> {
         let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
         if self.judge(&spot) == Judged::Refused {
             return Ok(REFUSED);
@@ -196,19 +196,33 @@ impl Desk<'_> {
             return Ok(Turn::Answer(Err(Errno::NOTDIR)));
         }
         self.ensure_waiting(asked)?;
-        Ok(Turn::Answer(unlinkat(&spot.parent, spot.name.as_c()?, flags)))
+        let name = spot.name.as_c()?;
+        let directory = flags.contains(AtFlags::REMOVEDIR);
+        let gone =
+            directory.then(|| statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)).and_then(Result::ok);
+        let removed = unlinkat(&spot.parent, name, flags);
+        if let (Ok(()), Some(gone)) = (removed, gone) {
+            self.forget(Identity::of(&gone));
+        }
+        Ok(Turn::Answer(removed))
+    }
+
+    /// A repository that is removed is no longer the program's own: its number may become another's.
+    fn forget(&mut self, gone: Identity) {
+        for room in self.fresh.iter_mut().filter(|room| **room == Some(gone)) {
+            *room = None;
+        }
     }
 
     fn rename(&self, asked: &Asked, from: &Named, to: &Named, flags: u32) -> Result<Turn, Errno> {
         let (old, new) = (self.spot(asked, from), self.spot(asked, to));
         let (Some(old), Some(new)) = (old, new) else { return Ok(Turn::Proceed) };
         let flags = RenameFlags::from_bits_retain(flags);
-        let refused = self.refuses_move(&old, &new)?
-            || (flags.contains(RenameFlags::EXCHANGE) && self.refuses_move(&new, &old)?);
-        if refused {
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        if self.refuses_move(&old, &new)? || (exchange && self.refuses_move(&new, &old)?) {
             return Ok(REFUSED);
         }
-        if self.enters_work_tree(&old, &new) {
+        if self.enters_work_tree(&old, &new) || (exchange && self.enters_work_tree(&new, &old)) {
             return Ok(Turn::Answer(Err(Errno::XDEV))); // copied instead, every name is judged
         }
         if (old.slash || new.slash) && kind_at(&old) != Some(FileType::Directory) {
