@@ -1,4 +1,5 @@
-//! Protected names on other file systems as granted directories: in memory, overlaid, folding case, without links. In a
+//! Protected names on other file systems as granted directories: in memory, overlaid, served by a process, with
+//! subvolumes, folding case, without links. In a
 //! mount namespace of the test's own; as root only, nobody else can mount.
 
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::support::{folder, sh};
 const ROLE: &str = "BAILIWICK_TEST_FILE_SYSTEM";
 
 /// How each is mounted at `$W`, with `$T` for what it needs beside. A host that cannot skips it.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("tmpfs", "mount -t tmpfs tmpfs $W"),
     (
         "overlay",
@@ -20,6 +21,7 @@ const KINDS: [(&str, &str); 5] = [
         "ext4-casefold",
         "truncate -s 32M $T/i && mkfs.ext4 -q -O casefold $T/i && mount -o loop $T/i $W && rmdir $W/lost+found && chattr +F $W",
     ),
+    ("fuse", "mkdir $T/s && bindfs $T/s $W"),
     ("btrfs", "truncate -s 128M $T/i && mkfs.btrfs -q $T/i >/dev/null && mount -o loop $T/i $W"),
     ("vfat", "truncate -s 32M $T/i && mkfs.vfat $T/i >/dev/null && mount -o loop $T/i $W"),
 ];
@@ -78,7 +80,8 @@ fn protected_names_are_closed_on_every_file_system() {
             std::fs::create_dir(path).unwrap();
         }
         let script = format!(
-            "{mount} || exit 77; exec \"$0\" --exact filesystems::protected_names_are_closed_on_every_file_system --nocapture"
+            "{mount} || exit 77; \"$0\" --exact filesystems::protected_names_are_closed_on_every_file_system --nocapture; \
+             ended=$?; umount $W; exit $ended"
         );
         let ran = Command::new("unshare")
             .args(["-m", "sh", "-c", &script])

@@ -3,10 +3,11 @@
 //! Each attack is tried on a new repository with a submodule, a linked worktree and a subdirectory. Then the host uses
 //! git as a person would. An attack that works without the sandbox is marked so, and is tried there too.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{folder, sh};
+use crate::support::{folder, script, sh, start};
 
 /// An attack: its name, whether it succeeds without a sandbox, and a shell script in the repository. `$E` is the
 /// hostile program, `$C` a configuration that names it.
@@ -221,4 +222,62 @@ fn git_works_inside() {
         sh(&caps, &format!("{with} {plant}"), &world.repository).refused();
     }
     assert!(!world.is_hit(git));
+}
+
+/// What the host does to a repository while a sandbox has it, and what the sandbox tries then.
+const MEANWHILE: [&str; 10] = [
+    "git clean -ffdx -e go",
+    "git stash -u -q; mkdir -p go",
+    "git worktree remove --force ../wt",
+    "git worktree add -q ../wt2",
+    "git submodule --quiet deinit -f --all",
+    "git checkout -q -b other; git config core.editor x",
+    "rm -rf .claude .vscode .mcp.json",
+    "mv .git aside; cp -r aside .git; rm -rf aside",
+    "mv .claude aside; mkdir .claude",
+    "cp .git/config n; mv n .git/config; rm -rf .git/hooks; mkdir .git/hooks",
+];
+
+const THEN: [&str; 10] = [
+    "echo x >> .git/config",
+    "echo x > .git/hooks/pre-commit",
+    "echo x > .git/commondir",
+    "echo x > .mcp.json",
+    "mkdir -p .claude && echo x > .claude/settings.json",
+    "mkdir -p .vscode && echo x > .vscode/tasks.json",
+    "mkdir -p t && echo x > t/tasks.json && mv t .vscode",
+    "mv .git away",
+    "mkdir -p sub && mkdir sub/.git",
+    "echo x > .git/worktrees/wt/commondir",
+];
+
+#[test]
+fn what_the_host_removes_or_moves_meanwhile_opens_nothing() {
+    let Some(git) = git() else { return };
+    for act in MEANWHILE {
+        let world = World::new(git);
+        let w = &world.repository;
+        for name in [".claude", ".vscode", "go"] {
+            std::fs::create_dir(w.join(name)).unwrap();
+        }
+        for name in [".claude/settings.json", ".vscode/tasks.json", ".mcp.json"] {
+            std::fs::write(w.join(name), "{}").unwrap();
+        }
+        let mut text = String::from("while [ -e go ]; do sleep 0.02; done; cd .\n");
+        for attempt in THEN {
+            text += &format!("({attempt}) 2>/dev/null && echo \"{attempt}\"\n");
+        }
+        let caps = [format!("fs:read,write:{}", w.display())];
+        let tools = ["sleep", "mkdir", "mv"].map(|tool| format!("exec:spawn:{tool}"));
+        let caps: Vec<&str> = caps.iter().chain(&tools).map(String::as_str).collect();
+        let (mut running, mut reader) = start(&caps, script(&text, w));
+        let did = world.plain("sh", &["-c", act], w);
+        assert!(did.status.success(), "{act}: {}", String::from_utf8_lossy(&did.stderr));
+        std::fs::remove_dir(w.join("go")).unwrap();
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        running.wait().unwrap();
+        assert_eq!(said, "", "after {act}");
+        assert!(!world.is_hit(git), "{act}");
+    }
 }
