@@ -245,7 +245,7 @@ const THEN: [&str; 10] = [
     "echo x > .mcp.json",
     "mkdir -p .claude && echo x > .claude/settings.json",
     "mkdir -p .vscode && echo x > .vscode/tasks.json",
-    "mkdir -p t && echo x > t/tasks.json && mv t .vscode",
+    "mkdir -p t && echo x > t/tasks.json && mv -T t .vscode",
     "mv .git away",
     "mkdir -p sub && mkdir sub/.git",
     "echo x > .git/worktrees/wt/commondir",
