@@ -23,6 +23,18 @@ pub trait Ground {
     fn is_git_directory(&self, directory: &[u8]) -> bool;
 }
 
+/// Whether a directory is somebody's home: the caller's own, or where homes usually are.
+#[must_use]
+pub fn is_users_home(directory: &[u8], own: Option<&[u8]>) -> bool {
+    let of_others = || directory.strip_prefix(b"/home/").is_some_and(|name| !name.contains(&b'/'));
+    own == Some(directory) || directory == b"/root" || of_others()
+}
+
+/// Whether git takes a directory for a repository's own, by what it holds.
+pub fn is_repository(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
 /// What a path is to the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {

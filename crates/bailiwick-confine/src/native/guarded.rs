@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::run_later::{self, Ground, Role};
+use bailiwick_policy::run_later::{self, Ground, Role, is_repository, is_users_home};
 use rustix::io::Errno;
 
 use super::desk::text::{Text, lies_in};
@@ -140,14 +140,9 @@ impl Guarded {
 
     /// Whether a directory of the host is a home, or the top of a writable tree.
     pub(super) fn is_home(&self, directory: &[u8]) -> bool {
-        is_home(directory, self.home.as_deref()) || self.trees.iter().any(|tree| tree.source == directory)
+        is_users_home(directory, self.home.as_deref())
+            || self.trees.iter().any(|tree| tree.source == directory)
     }
-}
-
-/// Whether a directory is somebody's home.
-fn is_home(directory: &[u8], own: Option<&[u8]>) -> bool {
-    let of_others = || directory.strip_prefix(b"/home/").is_some_and(|name| !name.contains(&b'/'));
-    own == Some(directory) || directory == b"/root" || of_others()
 }
 
 impl Tree {
@@ -226,7 +221,7 @@ pub(crate) struct HostGround<'a> {
 
 impl Ground for HostGround<'_> {
     fn is_home(&self, directory: &[u8]) -> bool {
-        is_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
+        is_users_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
     }
 
     fn holds_git(&self, directory: &[u8]) -> bool {
@@ -234,8 +229,7 @@ impl Ground for HostGround<'_> {
     }
 
     fn is_git_directory(&self, directory: &[u8]) -> bool {
-        let has = |name| exists(directory, name);
-        has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+        is_repository(|name| exists(directory, name))
     }
 }
 

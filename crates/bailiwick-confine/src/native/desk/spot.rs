@@ -228,7 +228,6 @@ impl Ground for Around<'_, '_> {
     }
 
     fn is_git_directory(&self, directory: &[u8]) -> bool {
-        let has = |name: &[u8]| self.desk.exists(directory, name).unwrap_or(true);
-        has(b"HEAD") && (has(b"objects") && has(b"refs") || has(b"commondir"))
+        run_later::is_repository(|name| self.desk.exists(directory, name.as_bytes()).unwrap_or(true))
     }
 }

@@ -11,7 +11,7 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::path::{AbsPath, PathPattern};
 use bailiwick_policy::plan::{MASKED, Plan};
-use bailiwick_policy::run_later::{Ground, Role, role};
+use bailiwick_policy::run_later::{Ground, Role, is_repository, is_users_home, role};
 
 use super::ToolContext;
 use crate::tool::ToolError;
@@ -91,12 +91,8 @@ impl Around<'_> {
 
 impl Ground for Around<'_> {
     fn is_home(&self, directory: &[u8]) -> bool {
-        let directory = Path::new(OsStr::from_bytes(directory));
-        let of_others = directory.parent() == Some(Path::new("/home"));
-        of_others
-            || directory == Path::new("/root")
-            || self.home == Some(directory)
-            || self.writable().any(|own| own == directory)
+        is_users_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
+            || self.writable().any(|own| own.as_os_str().as_bytes() == directory)
     }
 
     fn holds_git(&self, directory: &[u8]) -> bool {
@@ -104,7 +100,6 @@ impl Ground for Around<'_> {
     }
 
     fn is_git_directory(&self, directory: &[u8]) -> bool {
-        let has = |name| Path::new(OsStr::from_bytes(directory)).join(name).symlink_metadata().is_ok();
-        has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+        is_repository(|name| Path::new(OsStr::from_bytes(directory)).join(name).symlink_metadata().is_ok())
     }
 }
