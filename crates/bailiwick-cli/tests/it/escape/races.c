@@ -1,5 +1,5 @@
 // Races against whoever judges names: everything that a call names is changed while the call waits.
-// races DIR SECONDS: DIR is writable, and `.mcp.json` must never be in it, `.git/config` never change.
+// races DIR SECONDS [KIND]: DIR is writable, and `.mcp.json` must never be in it, `.git/config` never change.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -60,9 +60,9 @@ static void *move_to_the_way(void *x) { // a directory that is filled while it b
 static void use(int fd) { if (fd >= 0) { if (write(fd, "x", 1) < 0) {} close(fd); } }
 
 enum { OPEN, OPEN_EXCL, MAKE, NODE, LINK, SYMLINK, RENAME, EXCHANGE, TRUNCATE, MODE, BY_FD, BY_LINK, BY_NEW_LINK, HERE, BETWEEN,
-	ON_THE_WAY, GIT_OPEN, GIT_UNLINK, KILLED, UNNAMED, KINDS };
+	ON_THE_WAY, MOVED_ON_THE_WAY, GIT_OPEN, GIT_UNLINK, KILLED, UNNAMED, KINDS };
 static const char *names[] = { "open", "open-exclusive", "mkdir", "mknod", "link", "symlink", "rename", "exchange", "truncate", "mode",
-	"by-directory", "by-link", "by-new-link", "by-cwd", "between-directories", "on-the-way", "git-open", "git-unlink", "killed", "unnamed" };
+	"by-directory", "by-link", "by-new-link", "by-cwd", "between-directories", "on-the-way", "moved-on-the-way", "git-open", "git-unlink", "killed", "unnamed" };
 
 static void once(int kind) {
 	int fd;
@@ -83,6 +83,7 @@ static void once(int kind) {
 	case HERE: use(open(".mcp.json", O_CREAT | O_WRONLY, 0666)); break; // where it is `sub`, that is allowed
 	case BETWEEN: use(open("a/config", O_CREAT | O_WRONLY, 0666)); break;
 	case ON_THE_WAY: use(open("v/tasks.json", O_CREAT | O_WRONLY, 0666)); break;
+	case MOVED_ON_THE_WAY: use(open("t", O_CREAT | O_WRONLY, 0666)); rename("t", "v/tasks.json"); break;
 	case GIT_OPEN: use(open(shared, O_WRONLY | O_TRUNC)); break;
 	case GIT_UNLINK: unlink(shared); use(open(".git/indeX", O_CREAT | O_WRONLY, 0666)); break;
 	case KILLED:
@@ -107,7 +108,7 @@ static void *other(int kind, void *(**second_thread)(void *)) {
 	case BY_NEW_LINK: return flip_link_to_new;
 	case HERE: return flip_here;
 	case BETWEEN: return swap_directories;
-	case ON_THE_WAY: return move_to_the_way;
+	case ON_THE_WAY: case MOVED_ON_THE_WAY: return move_to_the_way;
 	case TRUNCATE: case MODE: case GIT_OPEN: case GIT_UNLINK: return flip_git;
 	default: return flip_names;
 	}
@@ -115,11 +116,13 @@ static void *other(int kind, void *(**second_thread)(void *)) {
 int main(int argc, char **argv) {
 	if (argc < 3 || chdir(argv[1])) return 2;
 	top = argv[1];
-	double seconds = atof(argv[2]) / KINDS;
+	const char *only = argc > 3 ? argv[3] : 0;
+	double seconds = atof(argv[2]) / (only ? 1 : KINDS);
 	mkdir("sub", 0777), mkdir("a", 0777), mkdir("b", 0777);
 	use(open("own", O_CREAT | O_WRONLY, 0666)), use(open("own2", O_CREAT | O_WRONLY, 0666)), use(open(".git/indeX", O_CREAT | O_WRONLY, 0666));
 	first = open("sub", O_PATH), second = open(".git", O_PATH), swapped = dup(first);
 	for (int kind = 0; kind < KINDS; kind++) {
+		if (only && strcmp(only, names[kind])) continue;
 		void *(*more)(void *), *(*body)(void *) = other(kind, &more);
 		pthread_t thread;
 		struct timespec start, now;

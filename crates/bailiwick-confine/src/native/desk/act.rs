@@ -137,17 +137,21 @@ impl Desk<'_> {
     /// Another sandbox may have given the directory a protected name since it was judged: then what was made goes again.
     /// The other one looks whether a directory that it moved there is still empty, so one of the two notices.
     fn keep_made(&self, spot: &Spot<'_>, flags: AtFlags) -> Result<(), Errno> {
-        let now = self.path_of(spot.parent.as_fd())?;
-        if now.as_bytes() == spot.inside.as_bytes() {
+        if self.is_still_free(spot) {
             return Ok(());
         }
-        let name = spot.name.as_c()?;
-        let again = self.spot_from(spot.parent.as_fd(), spot.name.as_bytes());
-        if again.is_some_and(|again| self.judge(&again) != Judged::Refused) {
-            return Ok(());
-        }
-        unlinkat(&spot.parent, name, flags)?;
+        unlinkat(&spot.parent, spot.name.as_c()?, flags)?;
         Err(Errno::ACCESS)
+    }
+
+    /// Whether an entry is free in the directory that it was judged in, whatever that is called now.
+    fn is_still_free(&self, spot: &Spot<'_>) -> bool {
+        let now = self.path_of(spot.parent.as_fd());
+        if now.is_ok_and(|now| now.as_bytes() == spot.inside.as_bytes()) {
+            return true;
+        }
+        let again = self.spot_from(spot.parent.as_fd(), spot.name.as_bytes());
+        again.is_some_and(|again| self.judge(&again) != Judged::Refused)
     }
 
     fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Errno> {
@@ -219,7 +223,7 @@ impl Desk<'_> {
         let (Some(old), Some(new)) = (old, new) else { return Ok(Turn::Proceed) };
         let flags = RenameFlags::from_bits_retain(flags);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        if self.refuses_move(&old, &new)? || (exchange && self.refuses_move(&new, &old)?) {
+        if self.refuses_move(&old, &new) || (exchange && self.refuses_move(&new, &old)) {
             return Ok(REFUSED);
         }
         if self.enters_work_tree(&old, &new) || (exchange && self.enters_work_tree(&new, &old)) {
@@ -230,33 +234,44 @@ impl Desk<'_> {
         }
         self.ensure_waiting(asked)?;
         let (old_name, new_name) = (old.name.as_c()?, new.name.as_c()?);
-        let moved = renameat_with(&old.parent, old_name, &new.parent, new_name, flags);
-        let is_filled = || {
-            self.judge(&new) == Judged::OnTheWay
-                && kind_at(&new) == Some(FileType::Directory)
-                && !is_empty(&new)
-        };
-        if moved.is_ok() && is_filled() {
-            // Another sandbox has filled it meanwhile.
-            renameat_with(&new.parent, new_name, &old.parent, old_name, RenameFlags::NOREPLACE)?;
-            return Ok(REFUSED);
+        if let Err(errno) = renameat_with(&old.parent, old_name, &new.parent, new_name, flags) {
+            return Ok(Turn::Answer(Err(errno)));
         }
-        Ok(Turn::Answer(moved))
+        if self.may_stay(&new) && (!exchange || self.may_stay(&old)) {
+            return Ok(Turn::Answer(Ok(())));
+        }
+        // Another sandbox was in between: back, or aside where the old place is taken.
+        let back = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        if renameat_with(&new.parent, new_name, &old.parent, old_name, back).is_err() {
+            let aside = DecInt::new(asked.id); // known to this process alone, so nobody can have taken it
+            renameat_with(&new.parent, new_name, &old.parent, aside, RenameFlags::NOREPLACE)?;
+        }
+        Ok(REFUSED)
+    }
+
+    /// Whether what was moved to a place is allowed there still: its directory may have got another name meanwhile, and
+    /// a directory that was empty may have been filled.
+    fn may_stay(&self, spot: &Spot<'_>) -> bool {
+        if !self.is_still_free(spot) {
+            return false;
+        }
+        let on_the_way = self.judge(spot) == Judged::OnTheWay;
+        !(on_the_way && kind_at(spot) == Some(FileType::Directory) && !is_empty(spot))
     }
 
     /// Whether what is at one place must not come to another.
-    fn refuses_move(&self, old: &Spot<'_>, new: &Spot<'_>) -> Result<bool, Errno> {
+    fn refuses_move(&self, old: &Spot<'_>, new: &Spot<'_>) -> bool {
         if self.judge(old) == Judged::Refused || self.guarded.leads_to_closed(old.real.as_bytes()) {
-            return Ok(true);
+            return true;
         }
         let kind = kind_at(old);
         let brings_names =
             kind == Some(FileType::Symlink) || kind == Some(FileType::Directory) && !is_empty(old);
-        Ok(match self.judge(new) {
+        match self.judge(new) {
             Judged::Refused => true,
             Judged::OnTheWay => brings_names,
             Judged::Free => self.completes_repository(new),
-        })
+        }
     }
 
     /// Whether a directory with something in it would come into a work tree that it is not in.
@@ -313,7 +328,7 @@ impl Desk<'_> {
         self.ensure_waiting(asked)?;
         let name = new.name.as_c()?;
         let linked = linkat(&self.own, DecInt::from_fd(&file), &new.parent, name, AtFlags::SYMLINK_FOLLOW);
-        Ok(Turn::Answer(linked))
+        Ok(Turn::Answer(linked.and_then(|()| self.keep_made(new, AtFlags::empty()))))
     }
 
     /// A file without a name, in a directory.
