@@ -14,7 +14,7 @@ mod init;
 mod install;
 mod log;
 mod run;
-mod scan;
+pub(crate) mod scan;
 mod serve;
 mod snapshot;
 mod trust;
@@ -25,6 +25,7 @@ use clap::CommandFactory as _;
 
 use crate::answer::{Answer, Exit};
 use crate::args::{Command, Line};
+use crate::companion;
 use crate::render::markdown;
 
 /// Runs a command. An error is a fault: ours or the system's, never the author's.
@@ -42,7 +43,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Compile(args) => compile::run(&args),
         Command::Coverage(args) => coverage::run(&args),
         Command::Log(args) => log::run(args),
-        Command::Scan(args) => Ok(scan::run(&args)),
+        Command::Scan(_) => match companion::become_one("bailiwick-scan")? {},
         Command::Guard(args) => guard::run(args),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Trust(args) => trust::run(&args),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// More than any page that is fetched.
 const MOST: u64 = 64 << 20;
 
-const USAGE: &str = "usage: bailiwick-page URL < page.html
+const USAGE: &str = "usage: bailiwick-page URL [--for VERSION] < page.html
 
 Prints the main content of a page as JSON: {kind, title, markdown}.
 `bailiwick serve` has it read the pages that `web_fetch` brings.
@@ -19,13 +19,17 @@ Exit codes: 0 ok, 2 usage, 3 the page cannot be read, 5 fault
 ";
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let (code, said) = match (words.next().as_deref(), words.next()) {
-        (Some("-h" | "--help"), None) => (0, USAGE.as_bytes().to_vec()),
-        (Some(url), None) if !url.starts_with('-') => match read(url) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (code, said) = match words[..] {
+        ["-h" | "--help"] => (0, USAGE.as_bytes().to_vec()),
+        [url] | [url, "--for", env!("CARGO_PKG_VERSION")] if !url.starts_with('-') => match read(url) {
             Ok(page) => (0, page),
             Err(why) => (3, format!("bailiwick-page: {why}\n").into_bytes()),
         },
+        [_, "--for", _] => {
+            (2, b"bailiwick-page: started by another version of bailiwick; install both anew\n".to_vec())
+        }
         _ => (2, USAGE.as_bytes().to_vec()),
     };
     let told =

@@ -25,7 +25,7 @@ struct Case {
     strict: bool,
 }
 
-pub(super) fn run(args: &Scan) -> Answer {
+pub(crate) fn run(args: &Scan) -> Answer {
     let report = match read(args) {
         Ok(report) => report,
         Err(fault) => return Answer::refusal(Exit::Invalid, input::unreadable(&fault.to_string())),

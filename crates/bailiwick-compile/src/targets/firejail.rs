@@ -86,6 +86,7 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
         }
         Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
             Held::kernel("no Unix socket can be made but pairs; abstract ones end at the network namespace")
+                .superset("a pair of datagram sockets can send to a socket in a granted folder")
         }
         Aspect::Ipc => {
             why::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
@@ -233,13 +234,16 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     if view.writable().next().is_some() {
         notes.push("a plain user gets only folders of their own writable".to_owned());
         notes.push(
-            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made, and a folder with them moved away"
+            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made, a folder with them moved away, and those of submodules and nested repositories changed"
                 .to_owned(),
         );
         notes.push(
             "started as root, it can leave setuid files in writable folders: start it as a plain user"
                 .to_owned(),
         );
+    }
+    if view.root.is_some() {
+        notes.push("of a granted `/` nothing is hidden, nor is bailiwick's own state".to_owned());
     }
     if plan.limits().declared().any(|limit| limit != Limit::FileSize) {
         notes.push("it limits only the size of files: start it under `systemd-run` for the rest".to_owned());

@@ -16,7 +16,7 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::manifest::Limits;
 use bailiwick_policy::plan::Plan;
 
-use crate::facts;
+use crate::companion;
 
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,8 +29,7 @@ const MOST: u64 = 32 << 20;
 
 /// The program that reads pages, if it is beside this one.
 pub(super) fn program() -> Option<PathBuf> {
-    let program = facts::own_program()?.with_file_name("bailiwick-page");
-    program.is_file().then_some(program)
+    companion::find("bailiwick-page")
 }
 
 /// Reads a page that was found at an address.
@@ -46,7 +45,11 @@ fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Resu
     let (output, stdout) = std::io::pipe()?;
     let stderr = OwnedFd::from(std::fs::File::options().write(true).open("/dev/null")?);
     let stdio = Stdio::Descriptors { stdin: stdin.into(), stdout: stdout.into(), stderr };
-    let command = Command { args: vec![url.into()], stdio, ..Command::new(program) };
+    let command = Command {
+        args: vec![url.into(), companion::FOR.into(), companion::VERSION.into()],
+        stdio,
+        ..Command::new(program)
+    };
     let mut confined = Prepared::new(&plan, command, Options::default())?.spawn()?;
     std::thread::scope(|scope| {
         // One that ends before it has heard all is judged by what it said.

@@ -3,7 +3,8 @@
 //!
 //! Where an artifact claims that the kernel holds an aspect exactly, no attempt of that aspect may work that our own
 //! sandbox refuses, unless a note says so or the list calls it `own` (it reaches nothing of the host) or `gap`.
-//! firejail takes 128 arguments and does not show `/var/tmp`: the compiler's own tests run it.
+//! firejail is no backend of `run`: it is started by the line that the compiler writes, a few attempts at a time, as it
+//! takes 128 arguments.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -41,12 +42,25 @@ fn a_container_holds_what_it_claims() {
     held_as_claimed(Target::Oci, "runc");
 }
 
+#[test]
+fn firejail_holds_what_it_claims() {
+    if !rustix::process::getuid().is_root() {
+        return skip("firejail shows no directory that a plain user could make a world in");
+    }
+    held_as_claimed(Target::Firejail, "firejail");
+}
+
 fn held_as_claimed(target: Target, program: &str) {
     if !is_installed(program) {
         return skip(&format!("no {program} here"));
     }
     let root = rustix::process::getuid().is_root();
-    let users = if root { &[User::Root, User::Nobody][..] } else { &[User::Caller] };
+    // firejail lets no user start it that its own list leaves out.
+    let users = match (root, target) {
+        (true, Target::Firejail) => &[User::Root][..],
+        (true, _) => &[User::Root, User::Nobody],
+        (false, _) => &[User::Caller],
+    };
     let mut seen = Vec::new();
     let wrongs: Vec<String> =
         users.iter().flat_map(|user| differences_of(target, *user, &mut seen)).collect();
@@ -64,12 +78,12 @@ fn is_installed(program: &str) -> bool {
 fn differences_of(target: Target, user: User, seen: &mut Vec<&'static str>) -> Vec<String> {
     let mut wrongs = Vec::new();
     for (scene, grants) in SCENES {
-        let world = World::new(user);
+        let world = World::below(if target == Target::Firejail { "/srv" } else { "/var/tmp" }, user);
         let mut caps: Vec<String> = grants.iter().map(|grant| world.fill(grant)).collect();
         // Other backends show a program only where it is granted.
         caps.push(world.fill("fs:read:{probe}"));
         if let Some(known) = known(target, scene) {
-            let (code, text) = world.refusal(target.as_str(), &caps);
+            let (code, text) = refusal(&world, target, &caps);
             if code == Some(125) && text.contains(known.because) {
                 seen.push(known.id);
             } else {
@@ -77,10 +91,13 @@ fn differences_of(target: Target, user: User, seen: &mut Vec<&'static str>) -> V
             }
             continue;
         }
-        let artifact = artifact(target, &caps);
+        let artifact = artifact(target, &caps).expect("an artifact");
         let rows: Vec<Row> =
             rows().into_iter().filter(|row| row.scene == scene && !STOPS.contains(&row.id)).collect();
-        let answers = world.try_inside(target.as_str(), &caps, &rows);
+        let answers = match target {
+            Target::Firejail => under_firejail(&world, &artifact, &rows),
+            _ => world.try_inside(target.as_str(), &caps, &rows),
+        };
         for (row, answer) in rows.iter().zip(&answers) {
             let Some(text) = wrong(&world, row, &row.expected, answer) else { continue };
             match known(target, row.id) {
@@ -95,6 +112,23 @@ fn differences_of(target: Target, user: User, seen: &mut Vec<&'static str>) -> V
         }
     }
     wrongs
+}
+
+/// What is said where nothing is started.
+fn refusal(world: &World, target: Target, caps: &[String]) -> (Option<i32>, String) {
+    match target {
+        Target::Firejail => (Some(125), artifact(target, caps).expect_err("a refusal").to_string()),
+        _ => world.refusal(target.as_str(), caps),
+    }
+}
+
+fn under_firejail(world: &World, artifact: &Artifact, rows: &[Row]) -> Vec<String> {
+    let [profile] = artifact.files() else { panic!("one file") };
+    let path = world.write(&profile.name, &profile.text);
+    let end = artifact.argv().iter().position(|word| word == "--").expect("where the command starts");
+    let line = artifact.argv()[..=end].iter();
+    let line: Vec<String> = line.map(|word| word.replace(&profile.name, &path)).collect();
+    world.try_with(&line, rows, 20)
 }
 
 /// Attempts that stop the sandbox itself where nothing refuses them: pid 1 waits for its tracer for ever.
@@ -132,12 +166,12 @@ fn aspect(row: &Row) -> Option<Aspect> {
     }
 }
 
-fn artifact(target: Target, caps: &[String]) -> Artifact {
+fn artifact(target: Target, caps: &[String]) -> Result<Artifact, bailiwick_compile::Refusal> {
     let caps: Vec<Capability> = caps.iter().map(|cap| cap.parse().expect("a capability")).collect();
     let authority = Authority::of(&caps).expect("an authority");
     let plan = Plan::of("probe", &authority, &HostFacts::unknown()).expect("a plan");
     let provenance = Provenance { manifest: None, compiler: String::new() };
-    bailiwick_compile::compile(target, &plan, &Floor::none(), provenance).expect("an artifact")
+    bailiwick_compile::compile(target, &plan, &Floor::none(), provenance)
 }
 
 fn known(target: Target, id: &str) -> Option<Difference> {

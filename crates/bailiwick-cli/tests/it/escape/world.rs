@@ -41,8 +41,12 @@ struct Services {
 
 impl World {
     pub(super) fn new(user: User) -> Self {
-        let dir =
-            tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in("/var/tmp").expect("a folder");
+        Self::below("/var/tmp", user)
+    }
+
+    /// A host whose files lie below that directory.
+    pub(super) fn below(base: &str, user: User) -> Self {
+        let dir = tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in(base).expect("a folder");
         let at = |name: &str| dir.path().join(name);
         for name in [
             "r",
@@ -141,6 +145,25 @@ impl World {
     /// Tries the rows inside a sandbox with these grants.
     pub(super) fn try_inside(&self, backend: &str, caps: &[String], rows: &[Row]) -> Vec<String> {
         self.answers(self.sandboxed(backend, caps), rows.iter().map(|row| row.attempt))
+    }
+
+    /// Tries the rows in what a line starts, as many at a time as fit.
+    pub(super) fn try_with(&self, line: &[String], rows: &[Row], at_once: usize) -> Vec<String> {
+        let chunks = rows.chunks(at_once).flat_map(|rows| {
+            let (program, args) = line.split_first().expect("a program");
+            let mut command = as_user(self.user, program);
+            command.args(args).arg(self.value("probe"));
+            self.answers(command, rows.iter().map(|row| row.attempt))
+        });
+        chunks.collect()
+    }
+
+    /// Writes a file beside all others, open to the user.
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        open_to_all(&path, self.user);
+        path.display().to_string()
     }
 
     /// What the command says where it starts nothing.

@@ -1,0 +1,50 @@
+//! The `bailiwick` command and `bailiwick-scan` beside it: read the arguments, run one command and show the answer.
+//!
+//! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
+//! the environment, only `input` reads files, only `output` writes those that a user names, and only the guard's library the journal.
+
+mod additions;
+mod answer;
+mod args;
+mod commands;
+mod companion;
+mod facts;
+mod input;
+mod moment;
+mod output;
+mod planned;
+mod render;
+mod terminal;
+
+use std::process::ExitCode;
+
+use self::args::{Command, Line};
+
+/// The `bailiwick` command.
+#[must_use]
+pub fn bailiwick() -> ExitCode {
+    answer(Line::read(), commands::run)
+}
+
+/// The program that reads source for `bailiwick scan`: the grammars are larger than all else.
+#[must_use]
+pub fn bailiwick_scan() -> ExitCode {
+    answer(companion::line("bailiwick-scan"), |command| match command {
+        Command::Scan(args) => Ok(commands::scan::run(&args)),
+        _ => anyhow::bail!("it reads source alone: `bailiwick scan`"),
+    })
+}
+
+fn answer(
+    line: Result<Line, clap::Error>,
+    run: impl FnOnce(Command) -> anyhow::Result<answer::Answer>,
+) -> ExitCode {
+    let line = match line {
+        Ok(line) => line,
+        Err(refusal) => return terminal::show_usage(&refusal),
+    };
+    match run(line.command) {
+        Ok(answer) => terminal::show(answer, line.colour),
+        Err(fault) => terminal::show_fault(&fault, line.colour),
+    }
+}
