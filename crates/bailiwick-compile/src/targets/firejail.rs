@@ -85,8 +85,11 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             Held::kernel("cleared by `env -i`; then the declared variables and firejail's own")
         }
         Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
-            Held::kernel("no Unix socket can be made but pairs; abstract ones end at the network namespace")
-                .superset("a pair of datagram sockets can send to a socket in a granted folder")
+            let held = Held::kernel(
+                "no Unix socket can be made but pairs; abstract ones end at the network namespace",
+            );
+            let wider = "a pair of datagram sockets can send to a socket in a granted folder";
+            if plan.files().is_empty() { held } else { held.superset(wider) }
         }
         Aspect::Ipc => {
             why::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
