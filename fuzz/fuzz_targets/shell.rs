@@ -1,7 +1,7 @@
 //! Shell texts and guardrails: never a panic, bounded, and a quoted text is read as the one word it is.
 #![no_main]
 
-use bailiwick_guard::guardrails::{ToolCall, compile_text, fresh, shell};
+use bailiwick_guardrails::{ToolCall, compile_text, fresh, shell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

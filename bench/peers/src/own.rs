@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use bailiwick_guard::journal::{Journal, Options};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{CapabilitySet, Program};

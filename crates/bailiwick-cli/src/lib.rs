@@ -29,9 +29,9 @@ pub fn bailiwick() -> ExitCode {
 /// The program that reads source for `bailiwick scan`: the grammars are larger than all else.
 #[must_use]
 pub fn bailiwick_scan() -> ExitCode {
-    answer(companion::line("bailiwick-scan"), |command| match command {
-        Command::Scan(args) => Ok(commands::scan::run(&args)),
-        _ => anyhow::bail!("it reads source alone: `bailiwick scan`"),
+    answer(companion::line("bailiwick-scan"), |command| {
+        let Command::Scan(args) = command else { anyhow::bail!("it reads source alone: `bailiwick scan`") };
+        Ok(commands::scan::run(&args))
     })
 }
 

@@ -1,4 +1,4 @@
-//! For tests: plans, outputs, and saying why one does not run here.
+//! For tests: plans and outputs.
 
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -8,16 +8,6 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
 
 use crate::command::{Command, Stdio};
-
-/// Says why a test does not run here. Return right after calling it.
-///
-/// # Panics
-/// When `BAILIWICK_REQUIRE=all` is set.
-pub(crate) fn skip(why: &str) {
-    let required = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
-    assert!(!required, "BAILIWICK_REQUIRE=all, but: {why}");
-    eprintln!("skipped: {why}");
-}
 
 /// The plan of these capabilities.
 pub(crate) fn plan(capabilities: &[&str]) -> Plan {

@@ -1,8 +1,8 @@
 //! What the gate costs. `scripts/bench guard` prints the peer beside it.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-use bailiwick_guard::journal::{Journal, Options};
 use bailiwick_guard::{Call, Grant, Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};

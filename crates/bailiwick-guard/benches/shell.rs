@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use bailiwick_confine::{Command, Options as Demands, Prepared, Stdio};
-use bailiwick_guard::journal::{Journal, Options};
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Registry, Session};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;

@@ -23,13 +23,14 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::journal::{Decision, Digest, Event, Kind};
 use bailiwick_policy::lattice::Containment;
 
-use crate::digest::digest;
 use crate::grant::{Effective, Grant, Missing, PerTool};
-use crate::journal::Journal;
-use crate::rules::Rules;
-use crate::session::Session;
+use crate::interceptor::{Interceptor, judge_all};
 use crate::tool::{Required, ToolError};
-use crate::verdict::{Call, Interceptor, Verdict, judge_all};
+use bailiwick_guardrails::Rules;
+use bailiwick_guardrails::Session;
+use bailiwick_guardrails::digest;
+use bailiwick_guardrails::{Call, Verdict, too_often};
+use bailiwick_journal::Journal;
 
 /// How often one call may be rewritten.
 const MAX_REWRITES: usize = 8;
@@ -102,6 +103,10 @@ impl Gate {
         self.names.get(tool).copied()
     }
 
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = Arc<str>> {
+        self.names.keys().cloned()
+    }
+
     pub(crate) fn entry(&self, index: usize) -> Option<&Entry> {
         self.entries.get(index)
     }
@@ -120,7 +125,7 @@ impl Gate {
             self.record_refusal(&call, "tool-not-found", "there is no such tool".to_owned(), None);
             return Err(Refusal::Error(ToolError::NotFound(call.tool.to_string())));
         };
-        let (Some(entry), Some(counted)) = (self.entries.get(index), grant.tool(index)) else {
+        let (Some(entry), Some(counted)) = (self.entries.get(index), grant.tool(&call.tool)) else {
             let denial = Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry");
             return Err(self.deny(&call, denial));
         };
@@ -142,7 +147,7 @@ impl Gate {
         grant: &Grant,
         approval: Option<Approval>,
     ) -> Result<Permit, Box<Stop>> {
-        if let Err(denial) = self.check_grant(entry, counted, grant) {
+        if let Err(denial) = self.check_grant(entry, grant) {
             return Err(Stop::deny(call, denial));
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
@@ -157,8 +162,8 @@ impl Gate {
             return Err(Stop::deny(call, denial));
         }
         let call = self.judge(call, entry, approval.as_ref())?;
-        if !counted.take_run(entry.rules.constraints.max_invocations) {
-            return Err(Stop::deny(call, too_often(entry)));
+        if !counted.take_run(entry.rules.max_invocations()) {
+            return Err(Stop::deny(call, too_often(&entry.name)));
         }
         if !grant.take_call() {
             counted.return_run();
@@ -189,7 +194,7 @@ impl Gate {
     }
 
     /// Generation, revocation, and the constraints: forbidden, max_invocations, only_after; then the budget.
-    fn check_grant(&self, entry: &Entry, counted: &PerTool, grant: &Grant) -> Result<(), Denial> {
+    fn check_grant(&self, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
         if grant.registry() != self.shared.id {
             return Err(Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry"));
         }
@@ -201,21 +206,7 @@ impl Gate {
             let message = format!("the grant is not good in generation {now}");
             return Err(Denial::new(DenialCode::GenerationOver, message));
         }
-        if entry.rules.constraints.forbidden {
-            let message = format!("the tool `{}` is forbidden", entry.name);
-            return Err(Denial::new(DenialCode::ToolForbidden, message));
-        }
-        if !counted.may_run(entry.rules.constraints.max_invocations) {
-            return Err(too_often(entry));
-        }
-        let waits_for = entry.rules.constraints.only_after.iter().find(|name| {
-            let other = self.position(name).and_then(|index| grant.tool(index));
-            !other.is_some_and(PerTool::has_succeeded)
-        });
-        if let Some(name) = waits_for {
-            let message = format!("the tool `{}` may only run after `{name}` has succeeded", entry.name);
-            return Err(Denial::new(DenialCode::ToolTooEarly, message));
-        }
+        entry.rules.judge_past(&entry.name, grant)?;
         // Taken for good only when the call runs; but no one is asked about a call that cannot.
         if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
     }
@@ -223,14 +214,12 @@ impl Gate {
     /// Arguments and interceptors, again after every rewrite; then consent.
     fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Box<Stop>> {
         for _ in 0..=MAX_REWRITES {
-            if let Some(rules) = &entry.rules.arguments
-                && let Err(denial) = rules.judge(&entry.name, &call.args, &self.shared.session)
-            {
+            let ruled = entry.rules.judge_call(&entry.name, &call.args, &self.shared.session);
+            if let Verdict::Deny(denial) = ruled {
                 return Err(Stop::deny(call, denial));
             }
             let judged = judge_all(&self.interceptors, &call);
-            let confirm = entry.rules.constraints.confirm.then(|| format!("may `{}` run?", entry.name));
-            match judged.strictest.max(confirm.map_or(Verdict::Allow, Verdict::Ask)) {
+            match judged.strictest.max(ruled) {
                 Verdict::Deny(denial) => return Err(Stop::deny(call, denial)),
                 Verdict::Rewrite(args) => call.args = args,
                 // What is asked about is what would run: a rewrite comes first.
@@ -282,10 +271,6 @@ impl Stop {
     }
 }
 
-fn too_often(entry: &Entry) -> Denial {
-    Denial::new(DenialCode::ToolTooOften, format!("the tool `{}` has run as often as it may", entry.name))
-}
-
 fn spent() -> Denial {
     Denial::new(DenialCode::BudgetSpent, "the granted number of calls is used up")
 }
@@ -302,6 +287,6 @@ fn effective(entry: &Entry, granted: &Authority) -> Effective {
         }
     };
     let met = granted.meet(required);
-    let met = entry.rules.ceiling.as_ref().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));
+    let met = entry.rules.ceiling().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));
     Effective { authority: Arc::new(met), missing }
 }

@@ -1,9 +1,10 @@
 //! A grant: what a session may touch, how often, and until when. Shared by all calls of the session.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use bailiwick_guardrails::Timeline;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::lattice::CountBound;
@@ -18,7 +19,7 @@ struct Inner {
     minted_in: u64,
     authority: Authority,
     left: Option<AtomicU64>,
-    tools: Box<[PerTool]>,
+    tools: HashMap<Arc<str>, PerTool>,
 }
 
 /// What a grant remembers of one tool.
@@ -59,12 +60,17 @@ impl Missing {
 }
 
 impl Grant {
-    pub(crate) fn new(registry: u64, generation: u64, authority: Authority, tools: usize) -> Self {
+    pub(crate) fn new(
+        registry: u64,
+        generation: u64,
+        authority: Authority,
+        tools: impl Iterator<Item = Arc<str>>,
+    ) -> Self {
         let left = match authority.calls() {
             CountBound::Unlimited => None,
             CountBound::AtMost(calls) => Some(AtomicU64::new(calls)),
         };
-        let tools = (0..tools).map(|_| PerTool::default()).collect();
+        let tools = tools.map(|name| (name, PerTool::default())).collect();
         Self(Arc::new(Inner { registry, minted_in: generation, authority, left, tools }))
     }
 
@@ -88,8 +94,8 @@ impl Grant {
         self.0.minted_in
     }
 
-    pub(crate) fn tool(&self, index: usize) -> Option<&PerTool> {
-        self.0.tools.get(index)
+    pub(crate) fn tool(&self, name: &str) -> Option<&PerTool> {
+        self.0.tools.get(name)
     }
 
     /// Takes one call from the budget, if one is left.
@@ -107,11 +113,6 @@ impl Grant {
 }
 
 impl PerTool {
-    /// Whether fewer than `most` runs were counted.
-    pub(crate) fn may_run(&self, most: Option<u64>) -> bool {
-        most.is_none_or(|most| self.runs.load(Ordering::Acquire) < most)
-    }
-
     /// Counts one run, if fewer than `most` were counted.
     pub(crate) fn take_run(&self, most: Option<u64>) -> bool {
         let under = |runs: u64| most.is_none_or(|most| runs < most).then(|| runs.saturating_add(1));
@@ -125,8 +126,14 @@ impl PerTool {
     pub(crate) fn mark_succeeded(&self) {
         self.succeeded.store(true, Ordering::Release);
     }
+}
 
-    pub(crate) fn has_succeeded(&self) -> bool {
-        self.succeeded.load(Ordering::Acquire)
+impl Timeline for Grant {
+    fn runs(&self, tool: &str) -> u64 {
+        self.tool(tool).map_or(0, |counted| counted.runs.load(Ordering::Acquire))
+    }
+
+    fn has_succeeded(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|counted| counted.succeeded.load(Ordering::Acquire))
     }
 }

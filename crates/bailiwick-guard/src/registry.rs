@@ -15,12 +15,13 @@ use serde_json::Value;
 
 use crate::gate::{Approval, Entry, Gate, Permit, Refusal, Shared};
 use crate::grant::Grant;
-use crate::journal::Journal;
+use crate::interceptor::{Approver, Interceptor};
 use crate::offload::{CallThreads, CancelFlag};
-use crate::rules::Rules;
-use crate::session::Session;
 use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
-use crate::verdict::{Approver, Call, Consent, Interceptor};
+use bailiwick_guardrails::Rules;
+use bailiwick_guardrails::Session;
+use bailiwick_guardrails::{Call, Consent};
+use bailiwick_journal::Journal;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -72,7 +73,7 @@ impl Registry {
     pub fn mint(&self, authority: Authority) -> Grant {
         let shared = self.0.gate.shared();
         let generation = shared.generation.load(Ordering::Acquire);
-        Grant::new(shared.id, generation, authority, self.0.tools.len())
+        Grant::new(shared.id, generation, authority, self.0.gate.tool_names())
     }
 
     /// Runs a tool under a grant, on a thread that may block. Dropping the answer cancels the call.

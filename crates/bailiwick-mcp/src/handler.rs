@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bailiwick_guard::guardrails::{Answered, Guarded};
-use bailiwick_guard::{Definition, Effect, Grant, Listener, Registry, ToolError};
+use bailiwick_guard::{Answered, Definition, Effect, Grant, Guarded, Listener, Registry, ToolError};
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bailiwick_guard::journal::{Journal, JournalFault, Options, new_session};
 use bailiwick_guard::{Registry, RegistryBuilder, Session, tools};
+use bailiwick_journal::{Journal, JournalFault, Options, new_session};
 
 /// Why there is no registry.
 #[derive(Debug, thiserror::Error)]

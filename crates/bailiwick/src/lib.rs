@@ -51,8 +51,9 @@ mod edge;
 pub use bailiwick_guard::{
     Approver, Call, Consent, Definition, Effect, Gate, Grant, Hints, Interceptor, Listener, News, Permit,
     Registry, RegistryBuilder, Required, Rules, Session, Stream, Tool, ToolContext, ToolError, Verdict,
-    WriteMode, arguments, journal, tools,
+    WriteMode, arguments, tools,
 };
+pub use bailiwick_journal as journal;
 pub use bailiwick_policy::authority::Authority;
 pub use bailiwick_policy::capability::{Capability, CapabilitySet};
 pub use bailiwick_policy::caveats::{Caveats, Scope};

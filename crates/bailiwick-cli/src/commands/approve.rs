@@ -1,7 +1,7 @@
 //! `bailiwick approve`, `deny` and `pending`: a person's answer to a call that waits for one.
 
 use bailiwick_guard::Consent;
-use bailiwick_guard::guardrails::approvals::{self, Answer as Given, Pending};
+use bailiwick_guardrails::approvals::{self, Answer as Given, Pending};
 use bailiwick_policy::journal::{Decision, Event, Kind};
 use serde_json::json;
 

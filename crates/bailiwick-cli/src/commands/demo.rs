@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use bailiwick_guard::journal::{Expected, Filter, Journal, Options, new_session, records, verify};
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Registry, Session, ToolError};
+use bailiwick_journal::{Expected, Filter, Journal, Options, new_session, records, verify};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 

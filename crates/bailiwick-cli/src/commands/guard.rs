@@ -6,9 +6,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use bailiwick_guard::guardrails::{
-    GUARDRAILS, Good, Policy, STARTER, STARTER_SCRIPT, Trust, lint, test_examples,
-};
+use bailiwick_guardrails::{GUARDRAILS, Good, Policy, STARTER, STARTER_SCRIPT, Trust, lint, test_examples};
 use bailiwick_policy::finding::{Finding, Source};
 use serde_json::json;
 

@@ -12,7 +12,7 @@ pub(super) use record::act;
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use bailiwick_guard::guardrails::{Asking, Decision, Said, State, Watch};
+use bailiwick_guardrails::{Asking, Decision, Said, State, Watch};
 use serde_json::Value;
 
 use self::dialect::{Dialect, Event, Kind};
@@ -55,7 +55,7 @@ fn handle(args: &Hook, dialect: Dialect, event: &Event) -> Result<Answer, String
             watch(args, event)?
         }
     };
-    let text = |error: bailiwick_guard::guardrails::StateFault| error.to_string();
+    let text = |error: bailiwick_guardrails::StateFault| error.to_string();
     match &event.kind {
         Kind::Other => Ok(dialect.nothing()),
         Kind::Before { tool, params, id, can_ask } => {

@@ -160,7 +160,7 @@ fn file(agent: Agent) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bailiwick_guard::guardrails::holds_hooks;
+    use bailiwick_guardrails::holds_hooks;
 
     #[test]
     fn the_guard_keeps_every_file_that_we_write_to() {

@@ -14,7 +14,7 @@ mod why;
 
 use std::path::PathBuf;
 
-use bailiwick_guard::journal::{Filter, JournalFault, sessions};
+use bailiwick_journal::{Filter, JournalFault, sessions};
 use bailiwick_policy::journal::SessionId;
 
 use crate::answer::{Answer, Exit};

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bailiwick_guard::guardrails::{GUARDRAILS, Guarded, Policy, Trust};
-use bailiwick_guard::journal::{Journal, Options, new_session};
+use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, Page, PageKind, WebFetch};
 use bailiwick_guard::{CancelFlag, Registry, RegistryBuilder, Session};
+use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
+use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::fixture::Fixture;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::journal::{Event, Kind};

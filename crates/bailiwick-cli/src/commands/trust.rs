@@ -1,7 +1,7 @@
 //! `bailiwick trust`: a person's word that a directory's scripts may run as they are.
 
 use anyhow::Context as _;
-use bailiwick_guard::guardrails::{self, GUARDRAILS, State, Trust};
+use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
 use bailiwick_policy::journal::{Decision, Event, Kind};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         let text = if was { "is no longer trusted" } else { "was not trusted" };
         return Ok(Answer::result(Exit::Fine, format!("{}: {shown} {text}\n", style::good("ok"))));
     }
-    let (hash, scripts) = match guardrails::trustable(&dir) {
+    let (hash, scripts) = match bailiwick_guardrails::trustable(&dir) {
         Ok(Some(found)) => found,
         Ok(None) => {
             return Ok(refused(Exit::Invalid, &format!("there is no {GUARDRAILS} in `{}`", dir.display())));

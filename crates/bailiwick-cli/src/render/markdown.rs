@@ -3,7 +3,7 @@
 //! Whatever a manifest says stands inside `<code>`, where nobody is mentioned and nothing is a link.
 
 use bailiwick_guard::ToolError;
-use bailiwick_guard::journal::JournalFault;
+use bailiwick_journal::JournalFault;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::diff::{Diff, Difference};
 use bailiwick_policy::finding::{Code, Severity};

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bailiwick_guard::journal::{Journal, Options};
 use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::journal::Point;

@@ -18,4 +18,3 @@ mod journal;
 mod network;
 mod run;
 mod serve;
-mod skip;

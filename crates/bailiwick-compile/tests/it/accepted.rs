@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::golden::golden;
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Where `scripts/test` puts the validators that come from PyPI.
 fn validator(name: &str) -> Option<PathBuf> {

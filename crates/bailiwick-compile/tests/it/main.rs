@@ -17,4 +17,3 @@ mod parsers;
 mod peers;
 mod run;
 mod sandboxes;
-mod skip;

@@ -7,7 +7,9 @@ use bailiwick_policy::enforcement::{Floor, Held, Level};
 
 use super::*;
 use crate::confined::Exit;
-use crate::testing::{all, plan, shell, skip, sleepers};
+use bailiwick_testkit::skip;
+
+use crate::testing::{all, plan, shell, sleepers};
 
 /// An artifact as the compiler writes one, with as little in it as shows the shape.
 fn artifact(target: &'static str, plan: &Plan, argv: &[&str], files: &[(&str, &str)]) -> Artifact {

@@ -1,7 +1,9 @@
 //! The fallback, tried from inside.
 
 use super::*;
-use crate::testing::{all, plan, shell, skip};
+use bailiwick_testkit::skip;
+
+use crate::testing::{all, plan, shell};
 
 fn run(plan: &Plan, line: &str) -> Option<String> {
     if let Err(fault) = Level::of_kernel() {

@@ -43,7 +43,7 @@ fn on_a_poorer_host(wrapper: &str) -> Option<String> {
     let output =
         Command::new("/bin/sh").args(["-c", &line]).env_remove("BAILIWICK_REQUIRE").output().unwrap();
     if !output.status.success() {
-        crate::testing::skip(&format!("`{wrapper}`: {}", String::from_utf8_lossy(&output.stderr)));
+        bailiwick_testkit::skip(&format!("`{wrapper}`: {}", String::from_utf8_lossy(&output.stderr)));
         return None;
     }
     Some(String::from_utf8_lossy(&output.stderr).into_owned())
@@ -67,7 +67,7 @@ fn a_host_without_user_namespaces_is_seen_as_one() {
 #[test]
 fn firejail_inside_a_pid_namespace_is_no_backend() {
     if find("firejail").is_none() {
-        return crate::testing::skip("no firejail");
+        return bailiwick_testkit::skip("no firejail");
     }
     let Some(report) = on_a_poorer_host("unshare -Urpf --mount-proc sh -c 'PROBE'") else { return };
     assert!(lacks(&report, "firejail"), "{report}");

@@ -21,7 +21,7 @@ const PRELUDE: &str = "import socket, os, sys, errno, threading, time\nsys.stdin
 fn run(names: &[&Path], script: &str) -> Option<String> {
     let python = "/usr/bin/python3";
     if !Path::new(python).exists() {
-        crate::testing::skip("no python3");
+        bailiwick_testkit::skip("no python3");
         return None;
     }
     let filter = Asking { unix_mediated: true, guarded: false }.program().unwrap();

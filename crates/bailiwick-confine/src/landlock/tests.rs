@@ -41,7 +41,7 @@ fn succeeds(level: Level, own: &[(&Path, Access)], line: &str) -> bool {
 
 fn kernel() -> Option<Level> {
     let level = Level::of_kernel();
-    level.inspect_err(|fault| crate::testing::skip(&fault.to_string())).ok()
+    level.inspect_err(|fault| bailiwick_testkit::skip(&fault.to_string())).ok()
 }
 
 struct Folder(tempfile::TempDir);

@@ -46,7 +46,7 @@ fn memory_is_held_by_a_group_where_there_is_one() {
     let limits = Limits { memory: Some(64 << 20), ..NONE };
     let applied = Applied::prepare(&limits, &Places::find(), PLAIN);
     if !applied.held().why.contains("control group v") {
-        return crate::testing::skip(&format!("no group for memory: {}", applied.held().why));
+        return bailiwick_testkit::skip(&format!("no group for memory: {}", applied.held().why));
     }
     assert_eq!(applied.held().precision, Precision::Exact);
     // Many small processes together, which a resource limit would not stop.
@@ -64,7 +64,7 @@ fn processes_are_held_by_a_group_where_there_is_one() {
     let limits = Limits { pids: Some(5), ..NONE };
     let applied = Applied::prepare(&limits, &Places::find(), PLAIN);
     if !applied.held().why.contains("control group v") {
-        return crate::testing::skip(&format!("no group for pids: {}", applied.held().why));
+        return bailiwick_testkit::skip(&format!("no group for pids: {}", applied.held().why));
     }
     let script = "import os\nn = 0\ntry:\n while n < 50:\n  p = os.fork()\n  if p == 0: import time; time.sleep(2); os._exit(0)\n  n += 1\nexcept OSError: pass\nprint(n)";
     let (_, out) = output(applied, &format!("exec python3 -Ic '{script}'"));
@@ -77,7 +77,7 @@ fn processor_time_is_held_by_a_group_where_there_is_one() {
     let limits = Limits { cpu_milli: Some(100), ..NONE };
     let applied = Applied::prepare(&limits, &Places::find(), PLAIN);
     if !applied.held().why.contains("control group v") {
-        return crate::testing::skip(&format!("no group for cpu: {}", applied.held().why));
+        return bailiwick_testkit::skip(&format!("no group for cpu: {}", applied.held().why));
     }
     let applied = Arc::new(applied);
     let line = "exec timeout 0.5 sh -c 'while :; do :; done'";
@@ -95,7 +95,7 @@ fn groups_are_removed_with_their_limits_also_after_a_kill() {
     let applied = Arc::new(Applied::prepare(&limits, &places, PLAIN));
     let folders: Vec<_> = applied.groups.iter().map(|group| group.folder().to_owned()).collect();
     if folders.is_empty() {
-        return crate::testing::skip("this process may make no group");
+        return bailiwick_testkit::skip("this process may make no group");
     }
     let mut child = start(&applied, "sleep 60");
     assert!(folders.iter().all(|folder| folder.exists()));
@@ -155,7 +155,7 @@ fn a_process_limit_is_claimed_only_where_it_means_what_was_asked() {
 fn a_process_limit_of_a_user_namespace_counts_its_own_processes() {
     let tools = ["/usr/bin/setpriv", "/usr/bin/unshare"];
     if !tools.iter().all(|tool| std::path::Path::new(tool).exists()) || !is_root() {
-        return crate::testing::skip("needs root, setpriv and unshare to become a plain user");
+        return bailiwick_testkit::skip("needs root, setpriv and unshare to become a plain user");
     }
     let script = "import os\nn = 0\ntry:\n while n < 50:\n  p = os.fork()\n  if p == 0: import time; time.sleep(1); os._exit(0)\n  n += 1\nexcept OSError: pass\nprint(n)";
     let own = Situation { own_user_namespace: true, ..PLAIN };

@@ -358,7 +358,7 @@ fn probe(filter: &'static [libc::sock_filter], script: &str) -> Option<Vec<Strin
     use crate::sys::before_exec::before_exec;
     let python = "/usr/bin/python3";
     if !std::path::Path::new(python).exists() {
-        crate::testing::skip("no python3 to try system calls with");
+        bailiwick_testkit::skip("no python3 to try system calls with");
         return None;
     }
     let mut command = std::process::Command::new(python);
@@ -450,9 +450,9 @@ fn the_i386_entry_kills() {
         });
         command.output()
     };
-    let Ok(bare) = run(false) else { return crate::testing::skip("no python3") };
+    let Ok(bare) = run(false) else { return bailiwick_testkit::skip("no python3") };
     if !bare.status.success() {
-        return crate::testing::skip("the kernel has no i386 entry");
+        return bailiwick_testkit::skip("the kernel has no i386 entry");
     }
     assert_eq!(run(true).unwrap().status.signal(), Some(libc::SIGSYS));
 }

@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::servers;
-use crate::world::{World, in_world, query, read_all, skip, test_name};
+use bailiwick_testkit::skip;
+
+use crate::world::{World, in_world, query, read_all, test_name};
 
 const PUBLIC: &str = "93.184.216.34";
 

@@ -16,6 +16,7 @@ use bailiwick_egress::{Egress, Event, Limits, Options, Running, Sockets};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::{Network, Plan};
+use bailiwick_testkit::skip;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 
@@ -51,13 +52,6 @@ pub(crate) fn in_world(test: &str) -> bool {
     let told = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && told.contains("1 passed"), "{told}");
     false
-}
-
-/// Says why a test is skipped; a failure where everything is required.
-pub(crate) fn skip(why: &str) {
-    let required = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
-    assert!(!required, "BAILIWICK_REQUIRE=all, but: {why}");
-    eprintln!("skipped: {why}");
 }
 
 pub(crate) fn network(grants: &[&str]) -> Network {

@@ -20,12 +20,12 @@ use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 
 use super::Shared;
-use crate::journal::Journal;
 use crate::offload::CancelFlag;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
-use crate::resolve::{absolute, real};
-use crate::session::Session;
 use crate::tool::{Listener, News, Stream, ToolError};
+use bailiwick_guardrails::Session;
+use bailiwick_guardrails::resolve::{absolute, real};
+use bailiwick_journal::Journal;
 
 /// How often a path that changes while it is opened is looked at again.
 const MAX_LOOKS: usize = 16;

@@ -9,7 +9,7 @@ use super::ToolContext;
 use crate::grant::Grant;
 use crate::offload::CancelFlag;
 use crate::tool::{AnyTool, Listener, Tool, ToolError};
-use crate::verdict::Call;
+use bailiwick_guardrails::Call;
 
 /// Leave to run one call once. Only the gate makes one; using it uses it up, and dropping it unused puts the
 /// call back.
@@ -86,7 +86,7 @@ impl Permit {
         if result.as_ref().is_err_and(stopped) && untouched {
             self.put_back();
         } else if result.is_ok()
-            && let Some(counted) = self.grant.tool(self.index)
+            && let Some(counted) = self.grant.tool(&self.call.tool)
         {
             counted.mark_succeeded();
         }
@@ -96,7 +96,7 @@ impl Permit {
 
     fn put_back(&self) {
         self.grant.return_call();
-        if let Some(counted) = self.grant.tool(self.index) {
+        if let Some(counted) = self.grant.tool(&self.call.tool) {
             counted.return_run();
         }
     }

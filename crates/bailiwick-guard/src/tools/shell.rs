@@ -30,8 +30,8 @@ use self::plan::Held;
 use self::run::{Outcome, Stage, Witness};
 use self::script::{Execution, Script, State, Surroundings, Three, admit};
 use crate::gate::ToolContext;
-use crate::resolve::{absolute, real};
 use crate::tool::{Effect, Hints, Stream, Tool, ToolError};
+use bailiwick_guardrails::resolve::{absolute, real};
 
 /// Both streams, twice in the answer and once more while it is made.
 const FOOTPRINT: usize = 3 * 2 * streams::MAX_OUTPUT;

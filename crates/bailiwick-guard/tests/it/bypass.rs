@@ -3,7 +3,7 @@
 //! The corpus is data, one command per line; `\n` in a line is a newline.
 
 use bailiwick_guard::Verdict;
-use bailiwick_guard::guardrails::{Rails, STARTER, ToolCall, compile_text, fresh, test_examples};
+use bailiwick_guardrails::{Rails, STARTER, ToolCall, compile_text, fresh, test_examples};
 use serde_json::json;
 
 const DANGEROUS: &str = include_str!("corpus/dangerous.txt");

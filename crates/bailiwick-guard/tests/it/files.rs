@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bailiwick_guard::journal::{Filter, Options};
 use bailiwick_guard::{Registry, RegistryBuilder, Required, Session, Tool, ToolContext, ToolError, tools};
+use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::journal::Kind;
 use serde_json::{Value, json};
 
-use super::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 /// A tool under a ceiling of capability lines.
 pub(crate) struct Under<T>(pub(crate) T, pub(crate) CapabilitySet);

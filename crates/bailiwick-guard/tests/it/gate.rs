@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use bailiwick_guard::journal::{Filter, Options};
 use bailiwick_guard::{
     Approver, Call, Consent, Grant, Interceptor, Registry, RegistryBuilder, Required, Rules, Session, Tool,
     ToolContext, ToolError, Verdict,
 };
+use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
@@ -16,7 +16,7 @@ use bailiwick_policy::lattice::CountBound;
 use bailiwick_policy::manifest::{Constraints, Manifest};
 use serde_json::{Value, json};
 
-use super::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 /// A tool that does what its arguments say and counts its runs.
 #[derive(Default, Clone)]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bailiwick_guard::guardrails::{GUARDRAILS, Guarded, Reload, State, Trust, trustable};
+use bailiwick_guard::Guarded;
 use bailiwick_guard::{Approver, Call, Consent, Grant, Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_guardrails::{GUARDRAILS, Reload, State, Trust, trustable};
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::denial::DenialCode;
 use serde_json::{Value, json};
 
-use crate::support::{Dir, fsync};
+use bailiwick_testkit::journal::{Dir, fsync};
 
 const RULES: &str = r#"
 [[guard]]

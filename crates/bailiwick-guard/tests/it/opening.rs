@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bailiwick_guard::journal::Options;
 use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError, WriteMode};
+use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
-use super::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 const TRIES: usize = 100_000;
 

@@ -10,13 +10,13 @@ mod network;
 mod plain_user;
 mod scripts;
 
-use bailiwick_guard::journal::Options;
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Effect, Registry, Session, Tool, ToolError};
+use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
-use super::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 fn shell(exec: Scope<String>, args: Value) -> Result<Value, ToolError> {
     let dir = Dir::new();

@@ -91,9 +91,9 @@ async fn a_cancelled_call_is_cut_off_recorded_and_never_answered() {
     talk.was_cut(1).await;
     let (_, others) = talk.ask_hearing(&json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" })).await;
     assert_eq!(others, Vec::<Value>::new());
-    let filter = bailiwick_guard::journal::Filter::default();
+    let filter = bailiwick_journal::Filter::default();
     let recorded = || {
-        let records = bailiwick_guard::journal::records(talk.journal.path(), filter.clone()).unwrap();
+        let records = bailiwick_journal::records(talk.journal.path(), filter.clone()).unwrap();
         records.filter_map(Result::ok).any(|record| format!("{record:?}").contains("tool-cancelled"))
     };
     for _ in 0..500 {

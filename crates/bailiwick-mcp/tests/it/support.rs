@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bailiwick_guard::journal::{Journal, Options, new_session};
 use bailiwick_guard::{Effect, Hints, Registry, Session, Stream, Tool, ToolContext, ToolError};
+use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::{About, CancellationToken, Server, Tools, instructions, stdio};
 use bailiwick_policy::capability::CapabilitySet;
 use serde_json::{Value, json};

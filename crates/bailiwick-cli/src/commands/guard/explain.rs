@@ -1,7 +1,7 @@
 //! `bailiwick guard explain`: what every rule makes of one call.
 
 use bailiwick_guard::Verdict;
-use bailiwick_guard::guardrails::{Found, GUARDRAILS, Look, Protected, ToolCall, fresh};
+use bailiwick_guardrails::{Found, GUARDRAILS, Look, Protected, ToolCall, fresh};
 use bailiwick_policy::finding::Source;
 use bailiwick_policy::guardrails::Action;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 //! An allowed call gets no word of approval from us: the agent's own permissions still count. Where an agent has no
 //! way to ask its person from a hook, or is told not to ask, the answer is a no with the id to approve.
 
-use bailiwick_guard::guardrails::Decision;
+use bailiwick_guardrails::Decision;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit};

@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-use bailiwick_guard::guardrails::Decision;
-use bailiwick_guard::journal::{Journal, Options};
+use bailiwick_guardrails::Decision;
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::journal::{Decision as Decided, Digest, Event, Kind, SessionId};
 
 use crate::facts;

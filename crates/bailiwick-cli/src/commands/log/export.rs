@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Context as _;
-use bailiwick_guard::journal::{Found, JournalFault, records};
+use bailiwick_journal::{Found, JournalFault, records};
 use serde_json::json;
 
 use super::{Scope, complaint, unreadable};

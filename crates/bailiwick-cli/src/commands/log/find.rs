@@ -1,6 +1,6 @@
 //! Finding one event by its name.
 
-use bailiwick_guard::journal::{Filter, JournalFault, records};
+use bailiwick_journal::{Filter, JournalFault, records};
 use bailiwick_policy::journal::{Record, SessionId};
 
 use super::{Scope, refusal, unreadable};

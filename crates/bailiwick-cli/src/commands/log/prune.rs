@@ -1,6 +1,6 @@
 //! `bailiwick log prune`: retention. Removes old segments behind signed tombstones.
 
-use bailiwick_guard::journal::{Retained, retain};
+use bailiwick_journal::{Retained, retain};
 use serde_json::{Value, json};
 
 use super::{Scope, refusal};

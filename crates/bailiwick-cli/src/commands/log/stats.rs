@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bailiwick_guard::journal::{JournalFault, records, sessions};
+use bailiwick_journal::{JournalFault, records, sessions};
 use bailiwick_policy::journal::{Record, SessionId};
 use serde_json::{Value, json};
 

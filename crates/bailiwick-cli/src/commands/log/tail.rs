@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bailiwick_guard::journal::{Follow, Found, JournalFault, last_records};
+use bailiwick_journal::{Follow, Found, JournalFault, last_records};
 use bailiwick_policy::journal::{Record, SessionId};
 
 use super::{Scope, complaint, unreadable};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bailiwick_guard::journal::{
+use bailiwick_journal::{
     Expected, JournalFault, Problem, Report, SessionReport, local_fingerprint, verify, verify_watched,
 };
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_confine::EgressSockets;
 use bailiwick_egress::{Egress, Event, Options, Resolver, Running, Sockets};
-use bailiwick_guard::journal::of_network;
+use bailiwick_guard::network_event;
 use bailiwick_policy::plan::Plan;
 
 use super::record::Record;
@@ -43,6 +43,6 @@ fn tell(event: &Event, record: &Record, tool: &str, shown: bool) {
     }
     if record.is_on() {
         // A journal that takes no more ends the run at its next word; the decision itself stands.
-        drop(record.append(of_network(event, tool)));
+        drop(record.append(network_event(event, tool)));
     }
 }

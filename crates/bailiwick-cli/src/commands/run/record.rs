@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bailiwick_guard::journal::{Journal, Options, new_session};
+use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_policy::enforcement::Coverage;
 use bailiwick_policy::journal::{Decision, Enforcement, Event, Kind};
 use bailiwick_policy::plan::Plan;

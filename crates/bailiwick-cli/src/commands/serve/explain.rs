@@ -9,7 +9,7 @@ use std::path::Path;
 use bailiwick_confine::host::located;
 use bailiwick_confine::{Command, Options, Prepared};
 use bailiwick_guard::Registry;
-use bailiwick_guard::journal::{self, Journal, new_session};
+use bailiwick_journal::{self, Journal, new_session};
 use bailiwick_policy::enforcement::{Aspect, Coverage};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::lattice::CountBound;
@@ -37,7 +37,7 @@ enum Held {
 
 pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Result<Answer> {
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
-    let journal = Journal::open(scratch.path(), new_session()?, journal::Options::default())?;
+    let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
     let registry = with_tools(Registry::builder(journal.clone(), session(cwd))).build()?;
     let sandbox = sandbox(granted);
     let tools: Vec<(String, Held)> = registry

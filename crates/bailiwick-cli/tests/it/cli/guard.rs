@@ -285,6 +285,35 @@ fn a_manifest_holds_the_arguments_of_hooked_tools() {
 }
 
 #[test]
+fn a_manifest_counts_over_the_session_of_hooked_tools() {
+    let place = Place::new();
+    let text = "name = \"db\"\nversion = \"1.0.0\"\n[[tools]]\nname = \"drop\"\n[tools.constraints]\nonly_after = [\"backup\"]\n\
+                [[tools]]\nname = \"backup\"\n[tools.constraints]\nmax_invocations = 2\n";
+    std::fs::write(place.project().join("m.toml"), text).unwrap();
+    let hook = |event: &str, tool: &str, id: u32| {
+        let mut fields = json!({"tool_name": tool, "tool_input": {}, "tool_use_id": id.to_string()});
+        if event == "PostToolUse" {
+            fields["tool_response"] = json!({"content": "done"});
+        }
+        let event = place.event(event, fields);
+        let mut command = place.command(&["hook", "claude-code", "--manifest", "m.toml"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        super::done(child.wait_with_output().unwrap()).out
+    };
+    let before = |tool: &str, id: u32| hook("PreToolUse", tool, id);
+    assert!(before("mcp__db__drop", 1).contains("only run after `backup`"));
+    assert!(before("mcp__db__other", 2).contains("declares no tool `other`"));
+    assert_eq!(before("mcp__elsewhere__drop", 3), "", "of another server");
+    assert_eq!(before("mcp__db__backup", 4), "");
+    assert!(before("mcp__db__drop", 5).contains("only run after `backup`"), "it has not ended");
+    assert_eq!(hook("PostToolUse", "mcp__db__backup", 4), "");
+    assert_eq!(before("mcp__db__drop", 6), "");
+    assert_eq!(before("mcp__db__backup", 7), "");
+    assert!(before("mcp__db__backup", 8).contains("as often as it may"));
+}
+
+#[test]
 fn settings_come_back_as_they_were() {
     let place = Place::new();
     let home = place.0.path().canonicalize().unwrap();

@@ -77,9 +77,9 @@ fn tail_is_the_journal_line_for_line() {
 #[test]
 fn tail_is_of_the_newest_session_unless_one_is_named() {
     let demo = Demo::new();
-    let later = bailiwick_guard::journal::Options { clock: || journal::NOON + 1, ..journal::still() };
+    let later = bailiwick_journal::Options { clock: || journal::NOON + 1, ..journal::still() };
     let name = "a-later-one".parse().unwrap();
-    let journal = bailiwick_guard::journal::Journal::open(&demo.dir(), name, later).unwrap();
+    let journal = bailiwick_journal::Journal::open(&demo.dir(), name, later).unwrap();
     let event = bailiwick_policy::journal::Event::new(bailiwick_policy::journal::Kind::Fault);
     journal.append(event.with_server("s\u{1b}[2J")).unwrap();
     journal.close().unwrap();

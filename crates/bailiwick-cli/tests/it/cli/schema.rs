@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{run, run_with};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 fn schema() -> Value {
     serde_json::from_str(&run(&["schema"]).out).expect("the schema is JSON")

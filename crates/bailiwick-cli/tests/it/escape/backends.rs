@@ -20,7 +20,7 @@ use bailiwick_policy::plan::Plan;
 use super::rows::{Expected, Row, expected, rows};
 use super::world::{User, World};
 use super::{SCENES, wrong};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// One way in which a backend is not like our own sandbox.
 struct Difference {
@@ -94,9 +94,10 @@ fn differences_of(target: Target, user: User, seen: &mut Vec<&'static str>) -> V
         let artifact = artifact(target, &caps).expect("an artifact");
         let rows: Vec<Row> =
             rows().into_iter().filter(|row| row.scene == scene && !STOPS.contains(&row.id)).collect();
-        let answers = match target {
-            Target::Firejail => under_firejail(&world, &artifact, &rows),
-            _ => world.try_inside(target.as_str(), &caps, &rows),
+        let answers = if target == Target::Firejail {
+            under_firejail(&world, &artifact, &rows)
+        } else {
+            world.try_inside(target.as_str(), &caps, &rows)
         };
         for (row, answer) in rows.iter().zip(&answers) {
             let Some(text) = wrong(&world, row, &row.expected, answer) else { continue };
@@ -116,10 +117,10 @@ fn differences_of(target: Target, user: User, seen: &mut Vec<&'static str>) -> V
 
 /// What is said where nothing is started.
 fn refusal(world: &World, target: Target, caps: &[String]) -> (Option<i32>, String) {
-    match target {
-        Target::Firejail => (Some(125), artifact(target, caps).expect_err("a refusal").to_string()),
-        _ => world.refusal(target.as_str(), caps),
+    if target == Target::Firejail {
+        return (Some(125), artifact(target, caps).expect_err("a refusal").to_string());
     }
+    world.refusal(target.as_str(), caps)
 }
 
 fn under_firejail(world: &World, artifact: &Artifact, rows: &[Row]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Takes user namespaces and every capability away, then runs its arguments.
 const DEGRADED: &str =

@@ -15,7 +15,7 @@ use bailiwick_policy::plan::Plan;
 use super::rows::{Expected, Row, expected, rows};
 use super::world::{User, World};
 use super::{SCENES, wrong};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Attempts that have nothing to try: there is no `/tmp` of its own to write to.
 const WITHOUT_TMP: [&str; 2] = ["exec-written-tmp", "exec-written-shm"];

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use super::world::compiled;
 use super::{User, as_user};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Attempts that must reach the granted service: the mediator works, also after it was worn out.
 const REACH_GRANTED: [&str; 7] = [

@@ -18,7 +18,7 @@ use rows::{Expected, Outside, Row, rows};
 use world::World;
 pub(crate) use world::{User, as_user};
 
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// What each scene grants, besides the probe itself. `{…}` are filled in by the world.
 const SCENES: [(&str, &[&str]); 9] = [

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::world::{compiled, sandbox};
 use super::{User, as_user};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// A grant, the attempts that go beyond it, and how many of them there are at least.
 const SCENES: [(&str, &str, usize); 2] = [

@@ -7,7 +7,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use super::world::compiled;
 use super::{User, as_user};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 const CONFIG: &str = "[core]\n";
 /// How long all races of one program take together, in seconds.

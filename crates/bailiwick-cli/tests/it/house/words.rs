@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::{assert_none, repo};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 const UNFINISHED: [&str; 4] =
     [concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("FIX", "ME"), concat!("#[ig", "nore")];

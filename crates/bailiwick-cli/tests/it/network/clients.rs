@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use super::servers::{self, Authority, Files, Seen};
 use super::world::{Stage, in_world, test_name, users};
 use super::{EVIL, GOOD, WORLD};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// `{url}` and `{ca}` are filled in.
 struct Client {

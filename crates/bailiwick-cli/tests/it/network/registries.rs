@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::world::{Stage, users};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Variables that say whom to trust, where the machine has authorities of its own.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"];

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::inside::{self, ANSWER};
 use crate::escape::{User, as_user};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// Set in a world, to who made it: in a user namespace of their own, everyone looks like root.
 const MARK: &str = "BAILIWICK_TEST_WORLD";

@@ -3,7 +3,7 @@
 use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 #[test]
 fn a_shell_works_on_a_terminal() {

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{home, page};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// The interpreter that `scripts/test` gave the package `mcp`, version 2 or newer.
 fn interpreter() -> Option<PathBuf> {

@@ -10,7 +10,7 @@ use bailiwick_compile::{Egress, egress};
 
 use super::{program, validator};
 use crate::golden;
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// A gateway that ends with the test.
 struct Gateway {

@@ -8,7 +8,7 @@ use bailiwick_compile::Target;
 
 use super::sandbox::{artifact, has, is_root};
 use super::world::World;
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// A daemon with folders and a socket of its own; stopped when dropped.
 struct Daemon {

@@ -12,7 +12,7 @@ use bailiwick_policy::plan::Plan;
 use serde_json::Value;
 
 use super::world::{World, open_to_everyone};
-use crate::skip::skip;
+use bailiwick_testkit::skip;
 
 /// A number that is no user's.
 const USER: u32 = 64_242;

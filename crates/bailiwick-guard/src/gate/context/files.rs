@@ -409,8 +409,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::journal::{Journal, Options, new_session};
     use crate::{Registry, Session, Tool};
+    use bailiwick_journal::{Journal, Options, new_session};
     use bailiwick_policy::caveats::Caveats;
 
     /// Reads a file, lets another change it, and replaces it.

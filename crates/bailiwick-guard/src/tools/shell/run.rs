@@ -19,7 +19,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::streams;
-use crate::journal::{Journal, of_network};
+use bailiwick_journal::Journal;
+
+use crate::network_events::network_event;
 
 /// One program of a pipeline.
 pub(super) struct Stage {
@@ -63,7 +65,7 @@ impl Witness {
 
     fn note(&self, event: &Event) {
         // A journal that takes no more refuses the next call; the decision itself stands.
-        drop(self.journal.append(of_network(event, &self.tool)));
+        drop(self.journal.append(network_event(event, &self.tool)));
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if event.refusal().is_some() && refused.len() < MAX_REFUSED && !refused.contains(event) {
             refused.push(event.clone());

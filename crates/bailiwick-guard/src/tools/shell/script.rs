@@ -20,8 +20,8 @@ pub(super) use execute::{Ending, Execution, Last, Three};
 use brush_parser::ast;
 
 use self::words::Word;
-use crate::guardrails::shell::parse;
 use crate::tool::ToolError;
+use bailiwick_guardrails::shell::parse;
 
 /// How many commands and redirections one pipeline may have.
 const MAX_SIDE_BY_SIDE: usize = 32;

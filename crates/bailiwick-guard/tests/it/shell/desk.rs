@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use bailiwick_guard::journal::Options;
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Call, Grant, News, Registry, Session, ToolError};
+use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
-use crate::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 pub(super) struct Desk {
     dir: Dir,

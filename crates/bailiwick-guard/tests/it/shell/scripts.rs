@@ -1,11 +1,11 @@
 //! Scripts: what runs and what it prints, what is refused by name, and that a refused script has done nothing.
 
-use bailiwick_guard::journal::Filter;
+use bailiwick_journal::Filter;
 use bailiwick_policy::lattice::CountBound;
 use serde_json::json;
 
 use super::desk::{Desk, call};
-use crate::support::all_records;
+use bailiwick_testkit::journal::all_records;
 
 const PROGRAMS: &[&str] = &[
     "cat", "echo", "env", "false", "grep", "head", "ln", "ls", "mkdir", "printf", "sort", "test", "touch",

@@ -4,14 +4,14 @@ use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bailiwick_guard::journal::Options;
 use bailiwick_guard::tools::WebFetch;
 use bailiwick_guard::{Registry, Session};
+use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
 use super::world::{Server, dns, fetch, from_loopback, hello, redirect, redirecting, reply};
-use crate::support::{self, Dir};
+use bailiwick_testkit::journal::Dir;
 
 fn url(host: &str, port: u16) -> Value {
     json!({ "url": format!("http://{host}:{port}/") })
@@ -410,7 +410,7 @@ fn nothing_is_sent_but_what_is_said() {
 #[test]
 fn addresses_of_both_kinds_work() {
     if TcpListener::bind("[::1]:0").is_err() {
-        return support::skip("there is no IPv6 loopback here");
+        return bailiwick_testkit::skip("there is no IPv6 loopback here");
     }
     let server = Server::start("[::1]:0", |_, out| reply(out, "Content-Type: text/plain\r\n", b"six"));
     let page = fetch(WebFetch::new(), &["net:connect:[::1]:*"], url("[::1]", server.port)).unwrap();
@@ -423,11 +423,11 @@ fn addresses_of_both_kinds_work() {
 #[test]
 fn proxies_of_the_environment_are_ignored() {
     let (server, proxy) = (hello(), hello());
-    let mut command = support::child("web::policy::fetch_as_a_child");
+    let mut command = bailiwick_testkit::child::child("web::policy::fetch_as_a_child");
     for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
         command.env(name, format!("http://127.0.0.1:{}", proxy.port));
     }
-    let child = support::start(command, &format!("{}\n", server.port));
+    let child = bailiwick_testkit::child::start(command, &format!("{}\n", server.port));
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     assert!(proxy.heads().is_empty());
@@ -436,7 +436,7 @@ fn proxies_of_the_environment_are_ignored() {
 
 #[test]
 fn fetch_as_a_child() {
-    for line in support::input() {
+    for line in bailiwick_testkit::child::input() {
         let page =
             fetch(WebFetch::new(), &["net:connect:127.0.0.1:*"], url("127.0.0.1", line.parse().unwrap()));
         assert_eq!(page.unwrap()["markdown"], "hello");

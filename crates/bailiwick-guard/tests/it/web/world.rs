@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use bailiwick_egress::Resolver;
-use bailiwick_guard::journal::Options;
 use bailiwick_guard::tools::WebFetch;
 use bailiwick_guard::{Registry, Session, ToolError};
+use bailiwick_journal::Options;
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use hickory_proto::op::{Message, OpCode};
@@ -17,7 +17,7 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
 
 use crate::files::Under;
-use crate::support::Dir;
+use bailiwick_testkit::journal::Dir;
 
 /// A server and the heads of the requests that reached it.
 pub(crate) struct Server {

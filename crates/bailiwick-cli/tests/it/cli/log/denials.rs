@@ -1,7 +1,7 @@
 //! `bailiwick log why`: the grant it offers allows what was denied.
 
 use super::Demo;
-use bailiwick_guard::journal::{Journal, Options};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{Capability, Program};
 use bailiwick_policy::facts::HostFacts;

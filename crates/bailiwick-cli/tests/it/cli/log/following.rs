@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use bailiwick_guard::journal::{Journal, Options};
+use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::journal::{Event, Kind};
 
 use super::Demo;

@@ -23,7 +23,7 @@ fn an_intact_journal_says_so_and_what_to_keep() {
     let demo = Demo::new();
     let ran = demo.log(&["verify", "--format", "text"]);
     assert_eq!((ran.exit, ran.err.as_str()), (0, ""));
-    let key = bailiwick_guard::journal::local_fingerprint(&demo.dir()).unwrap().unwrap();
+    let key = bailiwick_journal::local_fingerprint(&demo.dir()).unwrap().unwrap();
     let (head, key) = (format!("demo:18:{}", demo.head.hash), key.to_string());
     assert!(ran.out.starts_with("intact: 1 session, 19 lines: "), "{}", ran.out);
     assert!(
@@ -56,7 +56,7 @@ fn what_was_done_is_located() {
 #[test]
 fn another_history_with_another_key_is_found_against_what_was_kept() {
     let demo = Demo::new();
-    let kept = bailiwick_guard::journal::local_fingerprint(&demo.dir()).unwrap().unwrap().to_string();
+    let kept = bailiwick_journal::local_fingerprint(&demo.dir()).unwrap().unwrap().to_string();
     let head = format!("demo:18:{}", demo.head.hash);
     std::fs::remove_dir_all(demo.dir()).unwrap();
     journal::write(&demo.dir(), "demo").unwrap();

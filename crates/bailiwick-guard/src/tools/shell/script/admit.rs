@@ -15,8 +15,8 @@ use super::act::{Act, Aim, Failure, Here, State, Surroundings};
 use super::reach::{self, Use};
 use super::{Chain, Joint, Outside, Pipeline, Script, Simple};
 use crate::gate::ToolContext;
-use crate::resolve::real;
 use crate::tool::ToolError;
+use bailiwick_guardrails::resolve::real;
 
 /// How many states a script may be in at one point.
 const MAX_STATES: usize = 64;

@@ -10,8 +10,8 @@ use bailiwick_policy::path::AbsPath;
 pub(super) use crate::gate::Use;
 
 use crate::gate::ToolContext;
-use crate::resolve::real;
 use crate::tool::ToolError;
+use bailiwick_guardrails::resolve::real;
 
 /// Whether the authority and the sandbox both let a file be used so. Records nothing.
 pub(super) fn is_open(path: &Path, usage: Use, context: &ToolContext) -> bool {

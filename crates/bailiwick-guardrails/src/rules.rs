@@ -1,0 +1,126 @@
+//! What a manifest or an author says about one tool, beyond what the tool says itself: the one place that judges it,
+//! for the gate and for hooks.
+
+use std::collections::BTreeMap;
+
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_policy::manifest::{Checked, Constraints};
+use serde_json::Value;
+
+use crate::arguments::{ArgumentRules, Treatment};
+use crate::session::Session;
+use crate::verdict::Verdict;
+
+/// What happened in a session before this call.
+pub trait Timeline {
+    /// How often a tool was started, whatever came of it.
+    fn runs(&self, tool: &str) -> u64;
+
+    /// Whether a tool has succeeded.
+    fn has_succeeded(&self, tool: &str) -> bool;
+}
+
+/// The rules for one tool.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    ceiling: Option<Authority>,
+    arguments: Option<ArgumentRules>,
+    constraints: Constraints,
+}
+
+impl Rules {
+    /// No rules: whatever the tool needs and the grant allows.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The tool never runs.
+    #[must_use]
+    pub fn forbidden() -> Self {
+        Self::none().with_constraints(Constraints { forbidden: true, ..Constraints::default() })
+    }
+
+    /// The rules of a tool in a checked manifest; `None` if it does not declare the tool.
+    #[must_use]
+    pub fn of(checked: &Checked, tool: &str) -> Option<Self> {
+        let authority = checked.tool(tool)?.authority().clone();
+        let declared = checked.manifest().tools().iter().find(|declared| declared.name() == tool)?;
+        let arguments = declared.has_file_stance().then(|| {
+            let files = ArgumentRules::within(authority.read().clone(), authority.write().clone());
+            let marks =
+                declared.arguments().iter().map(|(name, access)| (name.clone(), Treatment::from(*access)));
+            files.with_marks(marks.collect::<BTreeMap<_, _>>())
+        });
+        Some(Self { ceiling: Some(authority), arguments, constraints: declared.constraints().clone() })
+    }
+
+    /// The same rules, with these constraints.
+    #[must_use]
+    pub fn with_constraints(mut self, constraints: Constraints) -> Self {
+        self.constraints = constraints;
+        self
+    }
+
+    /// The same rules, with paths in arguments held to these.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: ArgumentRules) -> Self {
+        self.arguments = Some(arguments);
+        self
+    }
+
+    /// The same rules, with authority never beyond this.
+    #[must_use]
+    pub fn with_ceiling(mut self, ceiling: Authority) -> Self {
+        self.ceiling = Some(ceiling);
+        self
+    }
+
+    /// What the tool may touch at most; `None` if these rules do not say.
+    #[must_use]
+    pub const fn ceiling(&self) -> Option<&Authority> {
+        self.ceiling.as_ref()
+    }
+
+    /// How often the tool may run.
+    #[must_use]
+    pub const fn max_invocations(&self) -> Option<u64> {
+        self.constraints.max_invocations
+    }
+
+    /// Whether the past of the session lets the tool run now: forbidden, too often, too early.
+    ///
+    /// # Errors
+    /// The denial.
+    pub fn judge_past(&self, tool: &str, past: &impl Timeline) -> Result<(), Denial> {
+        if self.constraints.forbidden {
+            return Err(Denial::new(DenialCode::ToolForbidden, format!("the tool `{tool}` is forbidden")));
+        }
+        if self.constraints.max_invocations.is_some_and(|most| past.runs(tool) >= most) {
+            return Err(too_often(tool));
+        }
+        match self.constraints.only_after.iter().find(|name| !past.has_succeeded(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("the tool `{tool}` may only run after `{name}` has succeeded");
+                Err(Denial::new(DenialCode::ToolTooEarly, message))
+            }
+        }
+    }
+
+    /// What the rules say about the arguments of a call, and whether a person must consent.
+    #[must_use]
+    pub fn judge_call(&self, tool: &str, args: &Value, session: &Session) -> Verdict {
+        if let Some(Err(denial)) = self.arguments.as_ref().map(|rules| rules.judge(tool, args, session)) {
+            return Verdict::Deny(denial);
+        }
+        if self.constraints.confirm { Verdict::Ask(format!("may `{tool}` run?")) } else { Verdict::Allow }
+    }
+}
+
+/// The denial of a tool that has run as often as it may.
+#[must_use]
+pub fn too_often(tool: &str) -> Denial {
+    Denial::new(DenialCode::ToolTooOften, format!("the tool `{tool}` has run as often as it may"))
+}

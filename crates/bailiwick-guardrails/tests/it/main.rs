@@ -1,0 +1,4 @@
+//! Guardrails as their users see them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod guardrails;

@@ -1,0 +1,19 @@
+//! The journal as its users see it: what is recorded stays, and what was changed is found.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod crash;
+mod documented;
+mod full_disk;
+mod reading;
+mod rotation;
+mod tamper;
+mod torn;
+mod writers;
