@@ -177,7 +177,7 @@ pub(crate) struct RunLater {
 /// What runs code later in the writable trees, folders before what they hold. Not what a line names, and not
 /// what the host is known not to have.
 pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
-    let mut named: Vec<String> = plan.written().map(|path| path.to_string()).collect();
+    let mut named: Vec<String> = plan.named().iter().map(ToString::to_string).collect();
     named.sort_unstable();
     let is_named = |path: &str| {
         let at = named.partition_point(|own| &**own < path);

@@ -60,9 +60,6 @@ pub enum Stdio {
 pub struct Options {
     /// What must be held at least; the plan's own floor if absent.
     pub floor: Option<Floor>,
-    /// Paths that were granted for writing by name. A file that runs code later stays read-only inside a writable
-    /// folder unless it is among them: the plan alone has merged it into the folder around it.
-    pub named: Vec<PathBuf>,
     /// The caller's home, whose start files stay closed wherever it is granted.
     pub home: Option<PathBuf>,
     /// Where this host has the sockets of local services.

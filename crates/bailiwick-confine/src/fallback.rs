@@ -142,7 +142,7 @@ struct Found {
 
 impl Found {
     fn of(plan: &Plan, command: &Command) -> Result<Self, Refusal> {
-        let granted = grants::put(&mut Layout::default(), plan, &grants::Closed { named: &[], home: None })?;
+        let granted = grants::put(&mut Layout::default(), plan, None)?;
         let (mut rules, mut notes) = (granted.rules, granted.notes);
         let mut programs = Programs::default();
         let from = command.cwd.as_deref().unwrap_or(Path::new("/"));

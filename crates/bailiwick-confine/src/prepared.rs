@@ -18,7 +18,7 @@ use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
 use crate::native::base::{self, System};
-use crate::native::guarded::{Guarded, Named, Unasked};
+use crate::native::guarded::{Guarded, Unasked};
 use crate::native::image::{Asked, Identity, Image, Maps};
 use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
 use crate::native::programs::Programs;
@@ -179,8 +179,8 @@ struct Exec {
 
 impl Built {
     fn of(mut layout: Layout, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
-        let (named, home) = (&*options.named, options.home.as_deref());
-        let granted = grants::put(&mut layout, plan, &grants::Closed { named, home })?;
+        let home = options.home.as_deref();
+        let granted = grants::put(&mut layout, plan, home)?;
         let own = base::Own {
             terminal: matches!(command.stdio, Stdio::Terminal),
             executable: plan.from_writable(),
@@ -201,9 +201,9 @@ impl Built {
         protected::hide_own(&mut layout, plan)?;
         protected::lock_governing(&mut layout, plan)?;
         let unasked = Unasked { private: &private, devices: DEVICES };
-        let guarded = Guarded::of(&layout, plan, &Named { paths: named, home }, &unasked)?;
+        let guarded = Guarded::of(&layout, plan, home, &unasked)?;
         if !guarded.is_complete() {
-            protected::cover_existing(&mut layout, plan, named)?;
+            protected::cover_existing(&mut layout, plan)?;
             notes.push("without Landlock, names that run code later can be created".to_owned());
         }
         Ok(Self {

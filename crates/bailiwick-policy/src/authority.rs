@@ -7,6 +7,7 @@ mod axis;
 mod build;
 mod explain;
 mod lines;
+mod names;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,9 @@ pub(crate) use lines::patterns;
 use crate::capability::{ClockActions, Endpoint, Program};
 use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::NetScope;
-use crate::path::PathScope;
+use crate::path::{AbsPath, PathPattern, PathScope};
+
+use self::names::Names;
 
 /// What may be touched, how often, and in which generations.
 #[derive(Debug, Clone)]
@@ -39,6 +42,7 @@ pub struct Authority {
     clock: Flags,
     calls: CountBound,
     generations: FlagMap<u64>,
+    names: Names,
 }
 
 /// What a program may be started as.
@@ -85,6 +89,7 @@ impl Authority {
             clock: Flags::bits(3),
             calls: CountBound::Unlimited,
             generations: FlagMap::uniform(ALLOWED),
+            names: Names::Any,
         }
     }
 
@@ -103,6 +108,7 @@ impl Authority {
             clock: Flags::NONE,
             calls: CountBound::AtMost(0),
             generations: FlagMap::uniform(Flags::NONE),
+            names: Names::Any,
         }
     }
 
@@ -121,7 +127,28 @@ impl Authority {
             clock: self.clock.intersection(other.clock),
             calls: self.calls.meet(other.calls),
             generations: self.generations.meet(&other.generations),
+            names: self.names.meet(&other.names),
         }
+    }
+
+    /// The same as a bound on what others grant: it says nothing of names.
+    #[must_use]
+    pub fn as_bound(self) -> Self {
+        Self { names: Names::Any, ..self }
+    }
+
+    /// The paths that were granted for changing by name, also those that lie within another one's tree. A file that
+    /// runs code later is open only where it is or lies below one of them.
+    pub fn named(&self) -> impl Iterator<Item = &AbsPath> {
+        self.names.paths().filter(|path| self.opens(path))
+    }
+
+    /// Whether anything may be made at a path or below it.
+    fn opens(&self, path: &AbsPath) -> bool {
+        let within = |pattern: &PathPattern| pattern.base().is_within(path);
+        self.create.covers(path)
+            || self.create.covers(&AbsPath::from_key(format!("{}\0x", path.key())))
+            || patterns(&self.create).is_none_or(|patterns| patterns.iter().any(within))
     }
 
     /// The same authority for at most this many calls.

@@ -45,6 +45,7 @@ pub struct Plan {
     /// What the host has, where it was asked.
     places: BTreeMap<AbsPath, Place>,
     lines: Vec<Line>,
+    named: Vec<AbsPath>,
 }
 
 /// Whose plan it is.
@@ -205,12 +206,10 @@ impl Plan {
         files::mounts(&self.files)
     }
 
-    /// The paths that lines name for writing, also those that lie within another one's tree.
-    pub fn written(&self) -> impl Iterator<Item = AbsPath> {
-        self.lines.iter().filter_map(|line| {
-            let Capability::Fs { actions, path } = &line.capability else { return None };
-            files::writes(*actions).then(|| path.base())
-        })
+    /// The paths that were granted for changing by name, see [`Authority::named`].
+    #[must_use]
+    pub fn named(&self) -> &[AbsPath] {
+        &self.named
     }
 
     /// The places that every sandbox shows, without those that the host is known not to have.

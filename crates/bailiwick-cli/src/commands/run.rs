@@ -10,7 +10,7 @@ mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
         Ok(governing) => governing,
         Err(why) => return Ok(refused(&why)),
     };
-    let plan::Asked { plan, named } = match plan::asked(args, &name, &governing) {
+    let plan = match plan::asked(args, &name, &governing) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(refusal),
     };
@@ -52,17 +52,17 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     let by_name = matches!(args.backend, Backend::Bwrap | Backend::Oci | Backend::Firejail);
     let plan = if by_name && Governing::is_made(args) {
         match plan::asked(args, &name, &governing) {
-            Ok(asked) => asked.plan,
+            Ok(plan) => plan,
             Err(refusal) => return Ok(refusal),
         }
     } else {
         plan
     };
-    confined(args, &plan, named, leash)
+    confined(args, &plan, leash)
 }
 
 /// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
-fn confined(args: &Run, plan: &Plan, named: Vec<PathBuf>, mut leash: Leash) -> anyhow::Result<Answer> {
+fn confined(args: &Run, plan: &Plan, mut leash: Leash) -> anyhow::Result<Answer> {
     let Some((program, arguments)) = args.command.split_first() else {
         return Ok(refused("no command was given"));
     };
@@ -81,7 +81,7 @@ fn confined(args: &Run, plan: &Plan, named: Vec<PathBuf>, mut leash: Leash) -> a
             return Ok(refused(&refusal.to_string()));
         }
     };
-    let options = Options { floor: Some(floor), named, home: facts::home(), services: facts::services() };
+    let options = Options { floor: Some(floor), home: facts::home(), services: facts::services() };
     let signals = supervise::signals().context("cannot watch for signals")?;
     let ready = match launcher.prepare(plan, command, options, &facts::scratch_dir()) {
         Ok(ready) => ready,

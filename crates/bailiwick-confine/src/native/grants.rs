@@ -38,7 +38,7 @@ pub(crate) struct Granted {
 }
 
 /// Puts every grant of a plan into the layout.
-pub(crate) fn put(layout: &mut Layout, plan: &Plan, closed: &Closed<'_>) -> Result<Granted, Refusal> {
+pub(crate) fn put(layout: &mut Layout, plan: &Plan, home: Option<&Path>) -> Result<Granted, Refusal> {
     if plan.files().is_empty() {
         return Ok(Granted::default());
     }
@@ -48,6 +48,7 @@ pub(crate) fn put(layout: &mut Layout, plan: &Plan, closed: &Closed<'_>) -> Resu
     })?;
     let write_only = plan.files().iter().any(|grant| !grant.actions.contains(FsActions::READ));
     let mut granted = Granted { write_only, ..Granted::default() };
+    let closed = &Closed { plan, home };
     for grant in plan.files() {
         for one in paths(grant, &mut granted)? {
             let executable = plan.from_writable() && grant.writable();
@@ -58,9 +59,9 @@ pub(crate) fn put(layout: &mut Layout, plan: &Plan, closed: &Closed<'_>) -> Resu
 }
 
 /// What no grant by a pattern opens for writing: names that run code later, unless they were granted by name.
-pub(crate) struct Closed<'a> {
-    pub(crate) named: &'a [PathBuf],
-    pub(crate) home: Option<&'a Path>,
+struct Closed<'a> {
+    plan: &'a Plan,
+    home: Option<&'a Path>,
 }
 
 impl Closed<'_> {
@@ -68,7 +69,7 @@ impl Closed<'_> {
     fn holds(&self, place: &Place) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
         let ground = HostGround { home: self.home };
-        let named = |path: &Path| self.named.iter().any(|named| path.starts_with(named));
+        let named = |path: &Path| self.plan.named().iter().any(|named| path.starts_with(to_path(named)));
         !named(&place.path)
             && !named(&place.source)
             && !weakened::NAMES

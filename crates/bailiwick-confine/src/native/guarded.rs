@@ -8,7 +8,7 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bailiwick_policy::plan::Plan;
 use bailiwick_policy::run_later::{self, Ground, Role, is_repository, is_users_home};
@@ -51,12 +51,6 @@ pub(crate) struct Tree {
     pub(crate) in_work_tree: bool,
 }
 
-/// What was granted by name, and the caller's home.
-pub(crate) struct Named<'a> {
-    pub(crate) paths: &'a [PathBuf],
-    pub(crate) home: Option<&'a Path>,
-}
-
 /// What a sandbox has that the program may write without being asked.
 pub(crate) struct Unasked<'a> {
     /// The private directory.
@@ -70,7 +64,7 @@ impl Guarded {
     pub(crate) fn of(
         layout: &Layout,
         plan: &Plan,
-        named: &Named<'_>,
+        home: Option<&Path>,
         unasked: &Unasked<'_>,
     ) -> Result<Self, Refusal> {
         run_later::prepare();
@@ -90,13 +84,14 @@ impl Guarded {
             net.inner.push((relative(unasked.private)?, everything));
         }
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let lifted = named.paths.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
+        let named = plan.named().iter().map(to_path);
+        let lifted = named.flat_map(|path| [path.canonicalize().ok(), Some(path)]);
         let is_guarded = !trees.is_empty();
         let mut guarded = Self {
             trees,
             closed: plan.protected().iter().chain(plan.locked()).map(|own| bytes(&to_path(own))).collect(),
             lifted: Vec::new(),
-            home: named.home.map(|home| bytes(&home.canonicalize().unwrap_or_else(|_| home.to_owned()))),
+            home: home.map(|home| bytes(&home.canonicalize().unwrap_or_else(|_| home.to_owned()))),
             net: if is_guarded { Ruleset::net(&net.rules).ok() } else { None },
             inner_rules: net.inner,
         };

@@ -44,7 +44,8 @@ pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Ref
 }
 
 /// Covers what exists of the names that run code later.
-pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan, opened: &[PathBuf]) -> Result<(), Refusal> {
+pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
+    let opened: Vec<PathBuf> = plan.named().iter().map(to_path).collect();
     for (path, host) in
         trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == Kind::Folder)
     {

@@ -1,6 +1,9 @@
 //! Making an authority from lines that were granted together.
 
 use super::lines::{patterns, rules};
+use std::collections::BTreeSet;
+
+use super::names::Names;
 use super::{ALLOWED, Authority, Axis, clock_flags, env_flags, exec_flags};
 use crate::capability::{
     Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
@@ -8,7 +11,7 @@ use crate::capability::{
 use crate::finding::{Code, Finding};
 use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::{NetRule, NetScope};
-use crate::path::{PathPattern, PathScope};
+use crate::path::{AbsPath, PathPattern, PathScope};
 
 /// The most unions that an authority made of narrowed grants may be a conjunction of.
 const MAX_CLAUSES: usize = 64;
@@ -24,6 +27,7 @@ pub(crate) struct Parts {
     env: Vec<(Option<Box<str>>, Flags)>,
     ipc: Vec<(Option<Endpoint>, Flags)>,
     clock: Flags,
+    names: BTreeSet<AbsPath>,
 }
 
 /// A conjunction that has to be joined as it is.
@@ -52,7 +56,12 @@ impl Parts {
     pub(crate) fn add(&mut self, capability: &Capability) -> Result<(), Finding> {
         capability.require_resolved()?;
         match capability {
-            Capability::Fs { actions, path } => self.files.push((*actions, path.clone())),
+            Capability::Fs { actions, path } => {
+                if actions.contains(FsActions::CREATE) {
+                    self.names.insert(path.base());
+                }
+                self.files.push((*actions, path.clone()));
+            }
             Capability::Net(rule) => self.net.push(rule.clone()),
             Capability::Exec { program, nested_sandbox, from_writable } => {
                 let nested = if *nested_sandbox { exec_flags::NESTED } else { Flags::NONE };
@@ -111,6 +120,7 @@ impl Parts {
         self.env.extend(grants(&more.env));
         self.ipc.extend(grants(&more.ipc));
         self.clock = self.clock.union(more.clock);
+        self.names.extend(more.named().cloned());
         self.check_clauses()
     }
 
@@ -176,6 +186,7 @@ impl Parts {
             clock: self.clock,
             calls: CountBound::Unlimited,
             generations: FlagMap::uniform(ALLOWED),
+            names: Names::Only(self.names),
         }
     }
 }
@@ -213,6 +224,7 @@ impl Authority {
             clock: if axis(Axis::Clock) { top.clock } else { self.clock },
             calls: self.calls,
             generations: self.generations,
+            names: if writes { Names::Any } else { self.names },
         }
     }
 

@@ -37,7 +37,7 @@ impl Manifest {
         for tool in &self.tools {
             match &tool.policy {
                 Some(policy) if tool.capabilities.is_some() => {
-                    parts.add_authority(&tool.declared(resolve)?.meet(&policy.bound(resolve)?))?;
+                    parts.add_authority(&tool.declared(resolve)?.meet(&policy.bound(resolve)?.as_bound()))?;
                 }
                 // What a policy names is within the policy.
                 Some(_) | None => tool.add_to(&mut parts, resolve)?,
@@ -56,7 +56,9 @@ impl Manifest {
         let mut parts = self.server_parts(resolve)?;
         tool.add_to(&mut parts, resolve)?;
         let all = parts.authority();
-        tool.policy.as_ref().map_or_else(|| Ok(all.clone()), |policy| Ok(all.meet(&policy.bound(resolve)?)))
+        tool.policy
+            .as_ref()
+            .map_or_else(|| Ok(all.clone()), |policy| Ok(all.meet(&policy.bound(resolve)?.as_bound())))
     }
 
     fn server_parts(&self, resolve: Resolve<'_>) -> Result<Parts, Finding> {

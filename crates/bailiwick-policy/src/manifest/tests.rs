@@ -85,7 +85,7 @@ fn a_hidden_line_opens_no_name_in_a_tree() {
         let tools =
             ["capabilities = ['fs:write:/w']", &format!("capabilities = ['fs:write:/w/x']\n{policy}")];
         let plan = Plan::server(&checked("", &tools), &facts()).unwrap();
-        plan.written().any(|path| path == AbsPath::new("/w/x").unwrap())
+        plan.named().contains(&AbsPath::new("/w/x").unwrap())
     };
     assert!(named(""));
     assert!(!named("policy.filesystem.write = ['/elsewhere']"));

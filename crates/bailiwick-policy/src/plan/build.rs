@@ -80,6 +80,7 @@ fn build(
         locked: facts.locked().to_vec(),
         places: facts.places().map(|(path, place)| (path.clone(), place)).collect(),
         lines,
+        named: authority.named().cloned().collect(),
     })
 }
 

@@ -1,10 +1,10 @@
 //! From the command line to a plan: a manifest, capabilities, and what this host has at their paths.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bailiwick_confine::host;
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::capability::{Capability, FsActions};
+use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::manifest::{Checked, Limits};
@@ -17,38 +17,15 @@ use crate::facts;
 use crate::input::{self, Useless};
 use crate::render::{escape, snippet, style};
 
-/// A plan, and the paths that were granted for writing by name.
-pub(super) struct Asked {
-    pub(super) plan: Plan,
-    pub(super) named: Vec<PathBuf>,
-}
-
 /// What the command line asks for, on this host.
-pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Asked, Answer> {
+pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Plan, Answer> {
     let caps = capabilities(&args.caps)?;
-    let (plan, named) = match &args.manifest {
-        None => (of_capabilities(name, args, governing, &caps)?, written(&caps)),
+    let plan = match &args.manifest {
+        None => of_capabilities(name, args, governing, &caps)?,
         Some(path) => of_manifest(path, args, governing, caps)?,
     };
     let limits = limits(args, *plan.limits());
-    Ok(Asked { plan: plan.with_limits(limits), named })
-}
-
-/// The paths that the capabilities name for writing.
-fn written<'a>(lines: impl IntoIterator<Item = &'a Capability>) -> Vec<PathBuf> {
-    let path = |line: &Capability| match line {
-        Capability::Fs { actions, path } if actions.contains(FsActions::CREATE) => {
-            Some(PathBuf::from(path.base().to_string()))
-        }
-        Capability::Fs { .. }
-        | Capability::Net(_)
-        | Capability::Exec { .. }
-        | Capability::Env { .. }
-        | Capability::Ipc(_)
-        | Capability::Clock(_)
-        | Capability::Assert { .. } => None,
-    };
-    lines.into_iter().filter_map(path).collect()
+    Ok(plan.with_limits(limits))
 }
 
 fn capabilities(texts: &[String]) -> Result<Vec<Capability>, Answer> {
@@ -81,7 +58,7 @@ fn of_manifest(
     args: &Run,
     governing: &Governing,
     caps: Vec<Capability>,
-) -> Result<(Plan, Vec<PathBuf>), Answer> {
+) -> Result<Plan, Answer> {
     let (source, manifest) = input::manifest(path).map_err(|useless| useless.refusal())?;
     let wrong = |source: Source, findings: Vec<Finding>| Useless::Wrong(source, findings).refusal();
     let facts = match facts::for_manifest(&manifest, &args.settings) {
@@ -100,12 +77,10 @@ fn of_manifest(
         None => Plan::server(&checked, facts),
         Some(tool) => Plan::tool(&checked, tool, facts),
     });
-    let plan = planned.map_err(|why| match why {
+    planned.map_err(|why| match why {
         Unplanned::Wrong(finding) => wrong(source, vec![finding]),
         Unplanned::Unreachable(why) => super::refused(&why),
-    })?;
-    let named = written(&checked.capabilities(args.tool.as_deref(), &facts));
-    Ok((plan, named))
+    })
 }
 
 fn no_such_tool(checked: &Checked, name: &str) -> Answer {

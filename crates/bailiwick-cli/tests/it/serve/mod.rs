@@ -9,6 +9,7 @@ mod hostile_pages;
 mod http;
 mod leaks;
 mod leash;
+mod named;
 mod pages;
 mod python;
 mod readme;

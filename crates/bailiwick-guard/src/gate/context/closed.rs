@@ -54,13 +54,19 @@ impl ToolContext {
         }
         let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
         let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };
-        if role(text.as_bytes(), &around) != Role::Protected || around.is_named(path) {
+        if role(text.as_bytes(), &around) != Role::Protected || self.names(real, &around) {
             return None;
         }
         let message =
             format!("write of \"{}\", which runs code later, must be granted by name", text.escape_debug());
         let smallest = Capability::Fs { actions: FsActions::WRITE, path: PathPattern::below(real) };
         Some(Denial::new(code, message).smallest(smallest.to_string()))
+    }
+
+    /// Whether the grant names a protected name that the path is or lies in.
+    fn names(&self, real: &AbsPath, around: &Around<'_>) -> bool {
+        let mut named = self.authority.named().filter(|own| real.is_within(own));
+        named.any(|own| role(own.to_string().as_bytes(), around) == Role::Protected)
     }
 
     /// Whether a path is of the host's own trees or of Bailiwick's own folders.
@@ -80,12 +86,6 @@ impl Around<'_> {
     fn writable(&self) -> impl Iterator<Item = PathBuf> {
         let grants = self.plan.into_iter().flat_map(|plan| plan.files().iter());
         grants.filter(|grant| grant.writable()).map(|grant| PathBuf::from(grant.path().to_string()))
-    }
-
-    /// Whether a line names a protected name that the path is or lies in.
-    fn is_named(&self, path: &Path) -> bool {
-        let mut named = self.writable().filter(|own| path.starts_with(own));
-        named.any(|own| role(own.as_os_str().as_bytes(), self) == Role::Protected)
     }
 }
 
