@@ -1,6 +1,7 @@
 //! `bailiwick serve` as clients use it: the built command over pipes.
 
 mod busy;
+mod cookbook;
 mod demo;
 mod ends;
 mod explain;
@@ -12,7 +13,6 @@ mod leash;
 mod named;
 mod pages;
 mod python;
-mod readme;
 mod sources;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

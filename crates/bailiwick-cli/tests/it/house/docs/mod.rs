@@ -13,6 +13,7 @@
 //! `block` reads the documents, `session` runs bash, `transcript` compares.
 
 mod block;
+mod links;
 mod session;
 mod tests;
 mod transcript;
