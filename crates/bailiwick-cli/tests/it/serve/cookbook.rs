@@ -121,6 +121,13 @@ fn entries_have_what_their_client_asks_for() {
 }
 
 #[test]
+fn the_readmes_line_before_a_server_starts_it() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let line = block(&readme, "sh no-run=it-needs-the-npm-registry").unwrap().replace("\\\n", " ");
+    runs_a_server(&shlex::split(line.trim()).unwrap());
+}
+
+#[test]
 fn claude_codes_own_command_adds_one_that_works() {
     let line = block(&section("Claude Code"), "sh").unwrap().replace("\\\n", " ");
     let words = shlex::split(line.trim()).unwrap();

@@ -10,9 +10,11 @@
 //! - The last command of a block exits with 0, or with N when the info string says `exit=N`; those before it with 0.
 //! - `no-run=REASON` in the info string leaves a block out; the test prints which and why.
 //!
-//! `block` reads the documents, `session` runs bash, `transcript` compares.
+//! `block` reads the documents, `session` runs bash, `transcript` compares. `links` follows links, and `inline` looks at
+//! commands that stand within a sentence.
 
 mod block;
+mod inline;
 mod links;
 mod session;
 mod tests;
