@@ -1,12 +1,13 @@
-//! Every golden file, read by the program it is for. A program that is not here is said to be missing.
+//! What is emitted for every case, read by the program it is for. A program that is not here is said to be missing.
 
 mod gateways;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::golden::golden;
 use bailiwick_testkit::skip;
+
+use crate::golden::produced;
 
 /// Where `scripts/test` puts the validators that come from PyPI.
 fn validator(name: &str) -> Option<PathBuf> {
@@ -24,6 +25,31 @@ fn program(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+/// What is emitted under a name, each in a file of a folder that ends with this value.
+struct Files {
+    _folder: tempfile::TempDir,
+    paths: Vec<(String, PathBuf)>,
+}
+
+impl std::ops::Deref for Files {
+    type Target = [(String, PathBuf)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.paths
+    }
+}
+
+fn files(name: &str) -> Files {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |(case, text): (String, String)| {
+        let path = folder.path().join(format!("{case}-{name}"));
+        std::fs::write(&path, text).unwrap();
+        (case, path)
+    };
+    let paths = produced(name).into_iter().map(written).collect();
+    Files { _folder: folder, paths }
+}
+
 fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}", text(&output.stdout), text(&output.stderr))
@@ -34,8 +60,7 @@ fn systemd_reads_every_unit_without_a_word() {
     let Some(analyze) = program("systemd-analyze") else { return skip("systemd-analyze is not installed") };
     let folder = tempfile::tempdir().unwrap();
     let mut units = Vec::new();
-    for (case, path) in golden("unit.service") {
-        let text = std::fs::read_to_string(path).unwrap();
+    for (case, text) in produced("unit.service") {
         // the verifier wants the command to be there; what is started is not its business here
         let lines = text.lines().map(|line| match line.strip_prefix("ExecStart=:") {
             Some(rest) => format!("ExecStart=:/bin/true {rest}\n"),
@@ -59,10 +84,8 @@ fn systemd_reads_every_unit_without_a_word() {
 #[test]
 fn nft_takes_every_ruleset() {
     let Some(nft) = program("nft") else { return skip("nft is not installed") };
-    let mut all = String::new();
-    for (_, path) in golden("egress.nft") {
-        all += &std::fs::read_to_string(path).unwrap();
-    }
+    let all: String = produced("egress.nft").into_iter().map(|(_, text)| text).collect();
+    assert!(all.matches("policy drop").count() > 15, "{all}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.nft");
     std::fs::write(&file, &all).unwrap();
@@ -91,7 +114,9 @@ fn nft_takes_every_ruleset() {
 #[test]
 fn squid_takes_every_configuration() {
     let Some(squid) = program("squid") else { return skip("squid is not installed") };
-    for (case, path) in golden("squid.conf") {
+    let configurations = files("squid.conf");
+    assert!(configurations.len() > 15);
+    for (case, path) in configurations.iter() {
         let output = Command::new(&squid).args(["-k", "parse", "-f"]).arg(path).output().unwrap();
         let said = said(&output);
         let complains = ["FATAL", "ERROR", "WARNING", "Bungled"].iter().any(|word| said.contains(word));
@@ -104,12 +129,13 @@ fn kubernetes_objects_fit_the_published_schemas() {
     let Some(validate) = validator("kubernetes-validate") else {
         return skip("kubernetes-validate is not installed; scripts/test does it");
     };
-    let files: Vec<PathBuf> = golden("pod.yaml").into_iter().map(|(_, path)| path).collect();
+    let pods = files("pod.yaml");
+    let files: Vec<&PathBuf> = pods.iter().map(|(_, path)| path).collect();
     assert!(files.len() > 15);
     let output = Command::new(&validate).arg("--strict").args(&files).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let folder = tempfile::tempdir().unwrap();
-    let broken = std::fs::read_to_string(&files[0]).unwrap().replacen("restartPolicy", "restartPolicies", 1);
+    let broken = std::fs::read_to_string(files[0]).unwrap().replacen("restartPolicy", "restartPolicies", 1);
     let file = folder.path().join("pod.yaml");
     std::fs::write(&file, broken).unwrap();
     let output = Command::new(&validate).arg("--strict").arg(&file).output().unwrap();
@@ -125,8 +151,9 @@ fn envoy_takes_every_bootstrap() {
         command.arg(path).output().unwrap()
     };
     let mut different = std::collections::BTreeMap::new();
-    for (case, path) in golden("envoy.yaml") {
-        different.insert(std::fs::read_to_string(&path).unwrap(), (case, path));
+    let bootstraps = files("envoy.yaml");
+    for (case, path) in bootstraps.iter() {
+        different.insert(std::fs::read_to_string(path).unwrap(), (case, path));
     }
     assert!(different.len() > 5);
     for (case, path) in different.values() {
