@@ -4,7 +4,7 @@
 //! Fails closed when a glob could only be mounted as `/`. What no grant shows (the host's `/proc`, `/sys`,
 //! `/dev`, `/run` and the product's own paths) is left out or covered last, and every omission is a note.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::Aspect;
@@ -210,30 +210,28 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
             }
         }
     }
-    let locked: Vec<RunLater> = view.writable().flat_map(|tree| locked(plan, tree)).collect();
-    if locked.is_empty() { found } else { outer_first(found.into_iter().chain(locked)) }
+    found.extend(view.writable().flat_map(|tree| locked(plan, tree)));
+    outer_first(found)
 }
 
 /// Each path once, read-only if anything says so: a folder that is mounted again after what it holds would show it anew.
-fn outer_first(all: impl Iterator<Item = RunLater>) -> Vec<RunLater> {
+fn outer_first(all: Vec<RunLater>) -> Vec<RunLater> {
     let mut by_path: BTreeMap<String, RunLater> = BTreeMap::new();
     for one in all {
         let writable = one.writable;
         by_path.entry(one.path.clone()).or_insert(one).writable &= writable;
     }
-    let mut kept: Vec<RunLater> = Vec::new();
-    let mut closed: Option<String> = None;
-    for one in by_path.into_values() {
-        // Below a read-only folder nothing is opened again.
-        if closed.as_ref().is_some_and(|closed| is_within(&one.path, closed)) {
-            continue;
-        }
-        if !one.writable {
-            closed = Some(one.path.clone());
-        }
-        kept.push(one);
-    }
-    kept
+    // Below a read-only folder nothing is opened again. Not every neighbour in the order is its content:
+    // `.claude.json` comes between `.claude` and what that holds.
+    let closed: HashSet<String> =
+        by_path.values().filter(|one| !one.writable).map(|one| one.path.clone()).collect();
+    let is_closed = |one: &RunLater| {
+        one.path
+            .match_indices('/')
+            .filter_map(|(at, _)| one.path.get(..at))
+            .any(|outer| closed.contains(outer))
+    };
+    by_path.into_values().filter(|one| !is_closed(one)).collect()
 }
 
 /// What governs the sandbox and lies in a writable tree, behind the folders on the way to it.

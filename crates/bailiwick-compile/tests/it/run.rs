@@ -3,6 +3,7 @@
 
 mod behaviour;
 mod docker;
+mod later;
 mod lifetime;
 mod programs;
 mod sandbox;

@@ -12,11 +12,7 @@ read-only /FOLDER/.cargo/bin
 read-only /FOLDER/.cargo/config.toml
 read-only /FOLDER/.claude
 read-only /FOLDER/.claude.json
-read-only /FOLDER/.claude/settings.json
-read-only /FOLDER/.claude/settings.local.json
 read-only /FOLDER/.codex
-read-only /FOLDER/.codex/config.toml
-read-only /FOLDER/.codex/hooks.json
 read-only /FOLDER/.config/Code/User
 read-only /FOLDER/.config/autostart
 read-only /FOLDER/.config/environment.d
@@ -30,14 +26,12 @@ read-only /FOLDER/.continue
 read-only /FOLDER/.copilot
 read-only /FOLDER/.cshrc
 read-only /FOLDER/.cursor
-read-only /FOLDER/.cursor/hooks.json
 read-only /FOLDER/.docker/config.json
 read-only /FOLDER/.emacs
 read-only /FOLDER/.emacs.d
 read-only /FOLDER/.envrc
 read-only /FOLDER/.gdbinit
 read-only /FOLDER/.gemini
-read-only /FOLDER/.gemini/settings.json
 read-only /FOLDER/.git/branches
 read-only /FOLDER/.git/commondir
 read-only /FOLDER/.git/config
