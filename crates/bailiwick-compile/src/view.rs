@@ -14,6 +14,9 @@ use bailiwick_policy::run_later::fixed_names;
 
 use crate::{Refusal, Target};
 
+/// Endings that folders usually have.
+const FOLDER_ENDINGS: [&str; 2] = ["d", "git"];
+
 /// The trees that a sandbox shows, beside its own `/dev`, `/proc` and `/tmp`.
 #[derive(Debug, Default)]
 pub(crate) struct View {
@@ -152,6 +155,17 @@ impl View {
 }
 
 impl Tree {
+    /// Whether this is one writable file by its name alone: the host was not asked, and the last component ends as
+    /// files do. A target that then leaves out what a folder may hold has to stop where it is a folder after all.
+    pub(crate) fn is_file_by_name(&self) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);
+        let is_files = |ending: &str| {
+            ending.starts_with(|c: char| c.is_ascii_alphabetic()) && !FOLDER_ENDINGS.contains(&ending)
+        };
+        self.writable && self.place.is_none() && ending.is_some_and(is_files)
+    }
+
     /// Where the tree shows a path of the host, if it does.
     fn shown(&self, host: &str) -> Option<String> {
         is_within(host, &self.source).then(|| {

@@ -7,9 +7,12 @@
 //! The command line needs no descriptor. Stub files and variables of the caller can only be passed by descriptor:
 //! the script `bwrap.sh`, in one folder with the other files, does that.
 //!
-//! Fails closed when a socket's path turns out to be a folder: bubblewrap then does not start.
+//! Fails closed when the path of a socket, or one that was taken for a file by its name, turns out to be a folder, and
+//! when one that was taken for a folder is a file: bubblewrap then does not start.
 //! Residual: no socket filter, so a Unix socket in a granted folder can be connected to; files that run code
 //! later are protected only if they exist when it starts.
+
+use std::collections::HashSet;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
@@ -106,7 +109,12 @@ fn arguments(plan: &Plan, view: &View) -> Vec<String> {
     for folder in &view.socket_folders {
         line.words(&["--ro-bind-try", folder, folder]);
     }
-    for later in run_later(plan, view) {
+    let files: HashSet<&str> =
+        view.trees.iter().filter(|tree| tree.is_file_by_name()).map(|tree| &*tree.path).collect();
+    let in_file = |path: &str| {
+        path.match_indices('/').filter_map(|(at, _)| path.get(..at)).any(|outer| files.contains(outer))
+    };
+    for later in run_later(plan, view).into_iter().filter(|later| !in_file(&later.path)) {
         line.bind(later.writable, &later.source, &later.path);
     }
     for path in &view.covered {
@@ -147,6 +155,10 @@ impl Line {
             self.words(&["--perms", "1777", "--tmpfs", "/tmp"]);
         }
         for tree in &view.trees {
+            if tree.is_file_by_name() {
+                // A folder cannot be mounted on a file: if it is one, bubblewrap stops here.
+                self.words(&["--ro-bind", "/dev/null", &tree.path]);
+            }
             self.bind(tree.writable, &tree.source, &tree.path);
         }
     }
@@ -183,6 +195,7 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+    kind_notes(view, notes);
     if plan.limits().declared().next().is_some() {
         notes.push("it sets no limits: start it under `systemd-run` or `prlimit`".to_owned());
     }
@@ -190,4 +203,21 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
         notes.push("`nestedSandbox` leaves user namespaces open, and nothing else".to_owned());
     }
     script::command_notes(plan, view, notes);
+}
+
+/// What is assumed of writable paths that the host was not asked for; a wrong assumption stops bubblewrap.
+fn kind_notes(view: &View, notes: &mut Vec<String>) {
+    let unknown = || view.writable().filter(|tree| tree.place.is_none());
+    for tree in unknown().filter(|tree| tree.is_file_by_name()) {
+        notes.push(format!(
+            "`{}` is taken for a file and does not start as a folder: `compile --here` looks what it is",
+            tree.path
+        ));
+    }
+    if unknown().any(|tree| tree.path != "/" && !tree.is_file_by_name()) {
+        notes.push(
+            "writable paths that do not end as files do are taken for folders: for a file, `compile --here`"
+                .to_owned(),
+        );
+    }
 }

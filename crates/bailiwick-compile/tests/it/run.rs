@@ -7,4 +7,5 @@ mod later;
 mod lifetime;
 mod programs;
 mod sandbox;
+mod single_file;
 mod world;

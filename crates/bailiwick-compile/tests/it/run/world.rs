@@ -74,6 +74,16 @@ impl World {
         Plan::of("test", set.authority(), &self.facts(own)).unwrap()
     }
 
+    /// The same where the host was asked for these names too.
+    pub(super) fn plan_asking(&self, lines: &[&str], names: &[&str]) -> Plan {
+        let root = self.path("");
+        let lines: Vec<String> = lines.iter().map(|line| line.replace("@/", &root)).collect();
+        let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
+        let paths = names.iter().map(|name| self.path(name));
+        let facts = paths.fold(self.facts(&self.path("ro/own")), located);
+        Plan::of("test", set.authority(), &facts).unwrap()
+    }
+
     fn facts(&self, own: &str) -> HostFacts {
         let mut facts = HostFacts::unknown().with_protected(AbsPath::new(own).unwrap());
         let base = BASE.iter().map(|entry| entry.path.to_owned());
@@ -93,16 +103,21 @@ impl World {
         ];
         let folders = on_the_way.map(|name| self.path(&format!("rw/{name}")));
         for path in base.chain(late).chain(folders).chain([own.to_owned()]) {
-            let place = match std::fs::metadata(&path) {
-                Ok(about) if about.is_dir() => Place::Directory,
-                Ok(_) => Place::File,
-                Err(_) => Place::Missing,
-            };
-            let path = AbsPath::new(&path).unwrap();
-            facts = facts.with_place(path.clone(), path, place);
+            facts = located(facts, path);
         }
         facts
     }
+}
+
+/// The same facts, with what is at a path.
+fn located(facts: HostFacts, path: String) -> HostFacts {
+    let place = match std::fs::metadata(&path) {
+        Ok(about) if about.is_dir() => Place::Directory,
+        Ok(_) => Place::File,
+        Err(_) => Place::Missing,
+    };
+    let path = AbsPath::new(&path).unwrap();
+    facts.with_place(path.clone(), path, place)
 }
 
 /// The probe, compiled once, without libraries so that it runs in an empty image too.
