@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bailiwick_confine::host::located_to_mount;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::finding::{Finding, Findings, Source};
+use bailiwick_policy::finding::{Code, Finding, Findings, Source};
 use bailiwick_policy::manifest::Checked;
 use bailiwick_policy::plan::Plan;
 use bailiwick_policy::snapshot::Snapshot;
@@ -15,6 +15,25 @@ use crate::facts;
 use crate::input::{self, Useless};
 use crate::render::{escape, style};
 
+/// Why there is no plan.
+#[derive(Debug)]
+pub(crate) enum Unplanned {
+    /// The manifest is of no use.
+    Useless(Useless),
+    /// The command line names a tool that the manifest does not have.
+    Answered(Answer),
+}
+
+impl Unplanned {
+    /// As an answer of a command that says no more than why.
+    pub(crate) fn refusal(self) -> Answer {
+        match self {
+            Self::Useless(useless) => useless.refusal(),
+            Self::Answered(answer) => answer,
+        }
+    }
+}
+
 /// A plan, the text it comes from, and the hash of its manifest.
 pub(crate) struct Planned {
     pub(crate) source: Source,
@@ -22,17 +41,23 @@ pub(crate) struct Planned {
     pub(crate) hash: String,
 }
 
-/// Reads a manifest and plans for the server, or for one tool.
+/// Reads a manifest and plans for the server, or for one tool. A manifest that declares nothing is a finding: it says
+/// nothing that a sandbox could hold, so it is rather a mistake than a wish.
 pub(crate) fn plan(
     manifest: &Path,
     tool: Option<&str>,
     host: &Host,
-) -> anyhow::Result<Result<Planned, Answer>> {
+) -> anyhow::Result<Result<Planned, Unplanned>> {
     let (source, manifest) = match input::manifest(manifest) {
         Ok(read) => read,
-        Err(useless) => return Ok(Err(useless.refusal())),
+        Err(useless) => return Ok(Err(Unplanned::Useless(useless))),
     };
-    let wrong = |source: Source, findings: Vec<Finding>| Ok(Err(Useless::Wrong(source, findings).refusal()));
+    let wrong = |source: Source, findings: Vec<Finding>| {
+        Ok(Err(Unplanned::Useless(Useless::Wrong(source, findings))))
+    };
+    if manifest.tools().is_empty() && manifest.lines().next().is_none() {
+        return wrong(source, vec![declares_nothing()]);
+    }
     let facts = if host.here {
         facts::for_manifest(&manifest, &host.settings)
     } else {
@@ -51,7 +76,7 @@ pub(crate) fn plan(
         Err(findings) => return wrong(source, Findings::into_vec(findings)),
     };
     if let Some(name) = tool.filter(|name| checked.tool(name).is_none()) {
-        return Ok(Err(no_such_tool(&source, &checked, name)));
+        return Ok(Err(Unplanned::Answered(no_such_tool(&source, &checked, name))));
     }
     let mut plan = of(&checked, tool, &facts);
     if host.here
@@ -64,6 +89,11 @@ pub(crate) fn plan(
         Ok(plan) => Ok(Ok(Planned { source, plan, hash })),
         Err(finding) => wrong(source, vec![finding]),
     }
+}
+
+fn declares_nothing() -> Finding {
+    Finding::new(Code::ManifestShape, "the manifest has no tools and no server capabilities")
+        .help("declare each tool in `[[tools]]`, with `capabilities = []` if it needs nothing, or list what the server needs in `server_capabilities`")
 }
 
 fn of(checked: &Checked, tool: Option<&str>, facts: &HostFacts) -> Result<Plan, Finding> {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod egress;
+mod options;
 mod pattern;
 mod refusal;
 mod script;
@@ -16,6 +17,7 @@ mod why;
 mod yaml;
 
 pub use egress::Egress;
+pub use options::TargetOptions;
 pub use refusal::Refusal;
 pub use target::Target;
 
@@ -33,8 +35,22 @@ pub fn compile(
     floor: &Floor,
     provenance: Provenance,
 ) -> Result<Artifact, Refusal> {
+    compile_with(target, TargetOptions::default(), plan, floor, provenance)
+}
+
+/// The same with what the caller chooses about the target.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with(
+    target: Target,
+    options: TargetOptions,
+    plan: &Plan,
+    floor: &Floor,
+    provenance: Provenance,
+) -> Result<Artifact, Refusal> {
     refuse_control(target, plan)?;
-    let emitted = targets::emit(target, plan)?;
+    let emitted = targets::emit(target, options, plan)?;
     let shortfalls = emitted.coverage.below(floor);
     if !shortfalls.is_empty() {
         return Err(Refusal::BelowFloor { target, shortfalls });
@@ -55,6 +71,20 @@ fn refuse_control(target: Target, plan: &Plan) -> Result<(), Refusal> {
             why: "it really lies at a path with control characters".to_owned(),
         }),
     }
+}
+
+/// The options of an artifact's command line alone, for a caller that puts the program before them and the command
+/// (for Docker: the image and the command) behind them, as `execFile` takes it. `None` for a target whose command
+/// line is more than a program with options.
+#[must_use]
+pub fn flags<'a>(artifact: &'a Artifact, plan: &Plan) -> Option<&'a [String]> {
+    let program = match artifact.target() {
+        "bwrap" => 1,  // bwrap … --
+        "docker" => 2, // docker run … IMAGE
+        _ => return None,
+    };
+    let end = artifact.argv().len().checked_sub(script::command(plan).len() + 1)?;
+    artifact.argv().get(program..end)
 }
 
 /// How well a target would hold a plan, whether or not it can be compiled.

@@ -15,13 +15,13 @@ use bailiwick_policy::artifact::Emitted;
 use bailiwick_policy::enforcement::Coverage;
 use bailiwick_policy::plan::Plan;
 
-use crate::{Refusal, Target};
+use crate::{Refusal, Target, TargetOptions};
 
 /// What the target says.
-pub(crate) fn emit(target: Target, plan: &Plan) -> Result<Emitted, Refusal> {
+pub(crate) fn emit(target: Target, options: TargetOptions, plan: &Plan) -> Result<Emitted, Refusal> {
     match target {
         Target::Bwrap => bwrap::emit(plan),
-        Target::Docker => docker::emit(plan),
+        Target::Docker => docker::emit(plan, options),
         Target::Oci => oci::emit(plan),
         Target::Kubernetes => kubernetes::emit(plan),
         Target::Systemd => systemd::emit(plan),
@@ -36,7 +36,7 @@ pub(crate) fn emit(target: Target, plan: &Plan) -> Result<Emitted, Refusal> {
 pub(crate) fn coverage(target: Target, plan: &Plan) -> Coverage {
     match target {
         Target::Bwrap => bwrap::coverage(plan),
-        Target::Docker => docker::coverage(plan),
+        Target::Docker => docker::coverage(plan, TargetOptions::default()),
         Target::Oci => oci::coverage(plan),
         Target::Kubernetes => kubernetes::coverage(plan),
         Target::Systemd => systemd::coverage(plan),

@@ -3,6 +3,8 @@
 use bailiwick_policy::enforcement::Held;
 use bailiwick_policy::plan::{Network, Plan};
 
+use crate::script;
+
 /// Files, by mounts: how, and what the mounts widen.
 pub(crate) fn files(plan: &Plan, how: &str) -> Held {
     let held = Held::kernel(how);
@@ -41,8 +43,7 @@ pub(crate) fn visible_sockets(plan: &Plan) -> Held {
 /// The notes about variables that whoever starts the sandbox must set.
 pub(crate) fn environment_notes(plan: &Plan, how: &str, notes: &mut Vec<String>) {
     let environment = plan.environment();
-    let names: Vec<&str> =
-        environment.injected.iter().chain(&environment.read).map(|name| &*name.value).collect();
+    let names: Vec<&str> = script::passed(plan).collect();
     if !names.is_empty() {
         notes.push(format!("set {} when starting it: {how}", names.join(", ")));
     }

@@ -1,7 +1,8 @@
-//! How well the native backend holds each aspect of a plan, with what this host has.
+//! How well the native backend holds each aspect of a plan, with what this host has or a current one would.
 
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::{Aspect, Coverage, Held, Level, judge};
+use bailiwick_policy::manifest::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
 /// What the host gives and what the plan came to.
@@ -15,6 +16,26 @@ pub(crate) struct Means {
     pub(crate) files_need_rules: bool,
     /// Whether every name that runs code later is covered.
     pub(crate) protected: bool,
+}
+
+/// How well the native sandbox holds a plan on a host that has all it uses: Landlock, the filter of system calls and
+/// control groups. `Status` says what a host really held.
+#[must_use]
+pub fn native_coverage(plan: &Plan) -> Coverage {
+    let means = Means { landlock: 1, filter: true, files_need_rules: true, protected: true };
+    of(plan, means, best_limits(plan.limits()))
+}
+
+/// How limits are held where there are control groups.
+fn best_limits(limits: &Limits) -> Held {
+    let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize, Limit::Timeout];
+    let held = judge::limits(limits, &holds, "control groups, and a resource limit for the size of files");
+    if held.level == Level::Kernel && limits.timeout_ms.is_some() {
+        return Held::mediated(
+            "control groups and resource limits; the supervisor ends it when its time is over",
+        );
+    }
+    held
 }
 
 /// How each aspect is held.

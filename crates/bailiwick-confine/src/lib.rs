@@ -31,6 +31,7 @@ mod weakened;
 
 pub use command::{Command, Options, Stdio};
 pub use confined::{Confined, EgressSockets, Exit};
+pub use coverage::native_coverage;
 pub use fault::{Fault, Step};
 pub use launcher::{Launcher, Ready, Running};
 pub use native::base::System;

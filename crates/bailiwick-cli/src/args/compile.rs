@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bailiwick_compile::{Egress, Target};
 use bailiwick_policy::enforcement::Requirement;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 use crate::facts::Setting;
 
@@ -16,6 +16,8 @@ pub(crate) enum ArtifactFormat {
     Json,
     /// The command line, quoted for a shell.
     Argv,
+    /// The options of bwrap or docker alone, as a JSON array for `execFile`.
+    Flags,
     /// The target's own files, or its command line where it has none.
     Native,
 }
@@ -45,7 +47,8 @@ come from --set alone, and what lies at a path is not looked up, unless --here s
 Unless --require says otherwise, files must be held by the kernel, and the network by the kernel if there is
 none, else at least through a gateway. Axes: fs net exec env ipc process clock limits. Levels: kernel mediated
 advisory unsupported; `:exact` demands that no more than what is declared can be done.
-Exit codes: 0 ok · 2 usage · 3 the manifest is unreadable or invalid · 4 the target cannot hold it · 5 fault")]
+Exit codes: 0 ok · 2 usage · 3 the manifest is unreadable or no TOML or JSON · 4 it has findings, or the target
+cannot hold it · 5 fault")]
 pub(crate) struct Compile {
     /// A manifest or a snapshot; `-` is stdin.
     pub(crate) manifest: PathBuf,
@@ -64,6 +67,8 @@ pub(crate) struct Compile {
     /// What must be held at least, such as fs=kernel:exact; may be repeated.
     #[arg(long = "require", value_name = "AXIS=LEVEL[:exact]")]
     pub(crate) requirements: Vec<Requirement>,
+    #[command(flatten)]
+    pub(crate) container: ContainerChoices,
     /// Indent the JSON.
     #[arg(long)]
     pub(crate) pretty: bool,
@@ -78,6 +83,14 @@ pub(crate) struct Compile {
     pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) host: Host,
+}
+
+/// What is chosen about a container.
+#[derive(Debug, Args)]
+pub(crate) struct ContainerChoices {
+    /// Docker: whether the container's root file system is read-only.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) read_only_rootfs: bool,
 }
 
 /// What is asked of this host.

@@ -3,17 +3,19 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use bailiwick_compile::{Refusal, Target};
+use bailiwick_compile::{Refusal, Target, TargetOptions};
 use bailiwick_policy::artifact::{Artifact, ArtifactFile, Provenance};
 use bailiwick_policy::enforcement::{Floor, Requirement};
-use bailiwick_policy::finding::Source;
+use bailiwick_policy::finding::{Code, Finding, Source};
 use bailiwick_policy::plan::Plan;
+use serde_json::{Value, json};
 
-use crate::answer::{Answer, Exit};
+use crate::answer::{Answer, Exit, Out};
 use crate::args::compile::{ArtifactFormat, Compile};
+use crate::input::Useless;
 use crate::output::{self, Existing};
-use crate::planned::{self, Planned};
-use crate::render::{escape, style};
+use crate::planned::{self, Planned, Unplanned};
+use crate::render::{escape, json, style};
 
 /// The name and version that an artifact carries.
 pub(super) const COMPILER: &str = concat!("bailiwick ", env!("CARGO_PKG_VERSION"));
@@ -21,29 +23,36 @@ pub(super) const COMPILER: &str = concat!("bailiwick ", env!("CARGO_PKG_VERSION"
 pub(super) fn run(args: &Compile) -> anyhow::Result<Answer> {
     let planned = match planned::plan(&args.manifest, args.tool.as_deref(), &args.host)? {
         Ok(planned) => planned,
-        Err(answer) => return Ok(answer),
+        Err(Unplanned::Answered(answer)) => return Ok(answer),
+        Err(Unplanned::Useless(useless)) => return Ok(useless_manifest(args, &useless)),
     };
+    if !args.container.read_only_rootfs && args.target != Some(Target::Docker) {
+        let text =
+            format!("{}: --read-only-rootfs=false is for --target docker alone\n", style::error("error"));
+        return Ok(Answer::refusal(Exit::Usage, text));
+    }
     if args.explain {
         return Ok(Answer::result(Exit::Fine, explained(&planned.source, &planned.plan)));
     }
     let egress = args.egress.map(|format| bailiwick_compile::egress(format, &planned.plan)).transpose();
     let egress = match egress {
         Ok(egress) => egress,
-        Err(refusal) => return Ok(refused(&refusal)),
+        Err(refusal) => return Ok(refused(args, &planned.source, &refusal)),
     };
     let Some(target) = args.target else {
         return alone(args, egress.into_iter().collect());
     };
     match compiled(args, &planned, target) {
-        Ok(artifact) => answer(args, egress.into_iter().fold(artifact, Artifact::with_file)),
-        Err(refusal) => Ok(refused(&refusal)),
+        Ok(artifact) => answer(args, &planned.plan, egress.into_iter().fold(artifact, Artifact::with_file)),
+        Err(refusal) => Ok(refused(args, &planned.source, &refusal)),
     }
 }
 
 fn compiled(args: &Compile, planned: &Planned, target: Target) -> Result<Artifact, Refusal> {
     let floor = floor(&planned.plan, &args.requirements);
     let provenance = Provenance { manifest: Some(planned.hash.clone()), compiler: COMPILER.to_owned() };
-    bailiwick_compile::compile(target, &planned.plan, &floor, provenance)
+    let options = TargetOptions { read_only_rootfs: args.container.read_only_rootfs };
+    bailiwick_compile::compile_with(target, options, &planned.plan, &floor, provenance)
 }
 
 fn floor(plan: &Plan, requirements: &[Requirement]) -> Floor {
@@ -58,7 +67,7 @@ fn alone(args: &Compile, files: Vec<ArtifactFile>) -> anyhow::Result<Answer> {
     }
 }
 
-fn answer(args: &Compile, artifact: Artifact) -> anyhow::Result<Answer> {
+fn answer(args: &Compile, plan: &Plan, artifact: Artifact) -> anyhow::Result<Answer> {
     let command = (!artifact.argv().is_empty()).then(|| command_line(artifact.argv())).transpose()?;
     if let Some(folder) = &args.out {
         let mut files = artifact.files().to_vec();
@@ -73,7 +82,8 @@ fn answer(args: &Compile, artifact: Artifact) -> anyhow::Result<Answer> {
     }
     match (args.format, command) {
         (ArtifactFormat::Json, _) => Ok(Answer::bytes(document(&artifact, args.pretty))),
-        (ArtifactFormat::Argv, Some(line)) => Ok(Answer::bytes(line)),
+        (ArtifactFormat::Argv, Some(line)) => Ok(with_notes(Answer::bytes(line), &artifact)),
+        (ArtifactFormat::Flags, _) => Ok(flags(args, plan, &artifact)),
         (ArtifactFormat::Native, Some(line)) if artifact.files().is_empty() => Ok(Answer::bytes(line)),
         (ArtifactFormat::Native, _) => Ok(Answer::bytes(joined(artifact.files()))),
         (ArtifactFormat::Argv, None) => {
@@ -85,6 +95,27 @@ fn answer(args: &Compile, artifact: Artifact) -> anyhow::Result<Answer> {
             Ok(Answer::refusal(Exit::Usage, text))
         }
     }
+}
+
+/// The options alone, as one JSON array.
+fn flags(args: &Compile, plan: &Plan, artifact: &Artifact) -> Answer {
+    let Some(flags) = bailiwick_compile::flags(artifact, plan) else {
+        let text = format!(
+            "{}: {} is not started by options alone\n  --format flags is for bwrap and docker; print its files with --format native\n",
+            style::error("error"),
+            artifact.target()
+        );
+        return Answer::refusal(Exit::Usage, text);
+    };
+    let array = Value::from(flags);
+    let text = if args.pretty { format!("{array:#}\n") } else { format!("{array}\n") };
+    with_notes(Answer::bytes(text), artifact)
+}
+
+/// The same answer, with what the command line does not say on stderr: which variables to set, what was narrowed.
+fn with_notes(answer: Answer, artifact: &Artifact) -> Answer {
+    let note = |note: &String| format!("{}: {}\n", style::warning("note"), escape::line(note));
+    Answer { complaint: artifact.notes().iter().map(note).collect(), ..answer }
 }
 
 fn document(artifact: &Artifact, pretty: bool) -> String {
@@ -134,14 +165,38 @@ fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<A
     Ok(Answer::result(Exit::Fine, format!("{}: wrote {} to {shown}\n", style::good("ok"), names.join(", "))))
 }
 
-fn refused(refusal: &Refusal) -> Answer {
+/// A text that is no TOML or JSON is an invalid file; one that says what no plan can be made of does not compile.
+fn useless_manifest(args: &Compile, useless: &Useless) -> Answer {
+    let answer = useless.refusal();
+    let Useless::Wrong(source, findings) = useless else { return answer };
+    let is_text = |finding: &Finding| {
+        let no_text = [Code::SourceEncoding, Code::SourceTooLarge, Code::SourceSyntax, Code::SourceNesting];
+        !no_text.contains(&finding.code())
+    };
+    let exit = if findings.iter().all(is_text) { Exit::Compilation } else { Exit::Invalid };
+    Answer { exit, out: failure(args, source, findings), ..answer }
+}
+
+/// The findings for a program that reads JSON; nothing for a reader of any other format.
+fn failure(args: &Compile, source: &Source, findings: &[Finding]) -> Out {
+    if args.format != ArtifactFormat::Json || args.target.is_none() || args.out.is_some() {
+        return Out::Text(String::new());
+    }
+    let findings: Vec<Value> = findings.iter().map(|finding| json::finding(source, finding)).collect();
+    let value =
+        json!({ "format": "bailiwick.compile-failure/1", "file": source.name(), "findings": findings });
+    Out::Bytes(if args.pretty { format!("{value:#}\n") } else { format!("{value}\n") })
+}
+
+fn refused(args: &Compile, source: &Source, refusal: &Refusal) -> Answer {
     let mut text = format!("{}: {}\n", style::error("refused"), escape::line(&refusal.to_string()));
     if let Refusal::BelowFloor { shortfalls, .. } = refusal {
         let less: Vec<String> =
             shortfalls.iter().map(|one| format!("--require {}={}", one.aspect, one.held.level)).collect();
         text += &format!("  if that is enough for you, say so: {}\n", less.join(" "));
     }
-    Answer::refusal(Exit::Compilation, text)
+    let finding = Finding::new(Code::TargetUnsupported, refusal.to_string());
+    Answer { out: failure(args, source, &[finding]), ..Answer::refusal(Exit::Compilation, text) }
 }
 
 /// Every rule, and below it the lines that it comes from.

@@ -25,9 +25,10 @@ const LEGEND: [&str; 3] = [
 pub(super) fn run(args: &Coverage) -> anyhow::Result<Answer> {
     let planned = match planned::plan(&args.manifest, args.tool.as_deref(), &args.host)? {
         Ok(planned) => planned,
-        Err(answer) => return Ok(answer),
+        Err(unplanned) => return Ok(unplanned.refusal()),
     };
-    let rows: Vec<Row> = Target::ALL.into_iter().map(|target| Row::of(target, &planned.plan)).collect();
+    let targets = Target::ALL.into_iter().map(|target| Row::of(target, &planned.plan));
+    let rows: Vec<Row> = std::iter::once(Row::native(&planned.plan)).chain(targets).collect();
     let text = match args.format {
         CoverageFormat::Text => text(&planned, &rows),
         CoverageFormat::Json => json::document(&document(&planned, &rows)),
@@ -36,30 +37,50 @@ pub(super) fn run(args: &Coverage) -> anyhow::Result<Answer> {
     Ok(Answer::result(Exit::Fine, text))
 }
 
-/// One target.
+/// One sandbox.
 struct Row {
-    target: Target,
+    name: &'static str,
     coverage: Held,
-    refusal: Option<Refusal>,
+    refusal: Option<Short>,
+}
+
+/// Why it is refused, and for which axes.
+struct Short {
+    axes: Vec<Aspect>,
+    why: String,
 }
 
 impl Row {
+    /// What `bailiwick run` starts, on a host that has all it uses.
+    fn native(plan: &Plan) -> Self {
+        let coverage = bailiwick_confine::native_coverage(plan);
+        let shortfalls = coverage.below(&plan.floor());
+        let refusal = (!shortfalls.is_empty()).then(|| Short {
+            axes: shortfalls.iter().map(|one| one.aspect).collect(),
+            why: shortfalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        });
+        Self { name: "native", coverage, refusal }
+    }
+
     fn of(target: Target, plan: &Plan) -> Self {
         let provenance = Provenance { manifest: None, compiler: COMPILER.to_owned() };
         let refusal = bailiwick_compile::compile(target, plan, &plan.floor(), provenance).err();
-        Self { target, coverage: bailiwick_compile::coverage(target, plan), refusal }
+        let refusal = refusal.map(|refusal| Short { axes: axes(&refusal), why: refusal.to_string() });
+        Self { name: target.as_str(), coverage: bailiwick_compile::coverage(target, plan), refusal }
     }
 
     /// A line about the axes that it is refused for.
     fn short(&self) -> Option<String> {
-        let axes = match self.refusal.as_ref()? {
-            Refusal::BelowFloor { shortfalls, .. } => {
-                shortfalls.iter().map(|one| one.aspect.as_str()).collect::<Vec<_>>().join(", ")
-            }
-            Refusal::Inexpressible { aspect, .. } => aspect.as_str().to_owned(),
-            Refusal::Egress { .. } => Aspect::Network.as_str().to_owned(),
-        };
-        Some(format!("  {:WIDTH$}{axes}\n", self.target.as_str()))
+        let axes: Vec<&str> = self.refusal.as_ref()?.axes.iter().map(|axis| axis.as_str()).collect();
+        Some(format!("  {:WIDTH$}{}\n", self.name, axes.join(", ")))
+    }
+}
+
+fn axes(refusal: &Refusal) -> Vec<Aspect> {
+    match refusal {
+        Refusal::BelowFloor { shortfalls, .. } => shortfalls.iter().map(|one| one.aspect).collect(),
+        Refusal::Inexpressible { aspect, .. } => vec![*aspect],
+        Refusal::Egress { .. } => vec![Aspect::Network],
     }
 }
 
@@ -88,7 +109,7 @@ fn text(planned: &Planned, rows: &[Row]) -> String {
     }
     text = format!("{}\n", text.trim_end());
     for row in rows {
-        let mut line = style::strong(row.target.as_str()) + &" ".repeat(WIDTH - row.target.as_str().len());
+        let mut line = style::strong(row.name) + &" ".repeat(WIDTH.saturating_sub(row.name.len()));
         for (index, aspect) in Aspect::ALL.into_iter().enumerate() {
             let (plain, painted) = cell(&row.coverage, aspect);
             let last = index + 1 == Aspect::ALL.len();
@@ -110,8 +131,8 @@ fn document(planned: &Planned, rows: &[Row]) -> Value {
     let targets: Map<String, Value> = rows
         .iter()
         .map(|row| {
-            let refused = row.refusal.as_ref().map(ToString::to_string);
-            (row.target.to_string(), json!({ "coverage": row.coverage.to_json(), "refused": refused }))
+            let refused = row.refusal.as_ref().map(|short| &short.why);
+            (row.name.to_owned(), json!({ "coverage": row.coverage.to_json(), "refused": refused }))
         })
         .collect();
     json!({
@@ -130,7 +151,7 @@ fn markdown(rows: &[Row]) -> String {
     for row in rows {
         let cells: Vec<String> =
             Aspect::ALL.into_iter().map(|aspect| cell(&row.coverage, aspect).0).collect();
-        text += &format!("| {} | {} |\n", row.target, cells.join(" | "));
+        text += &format!("| {} | {} |\n", row.name, cells.join(" | "));
     }
     text + "\n`~`: more can be done than is declared; `-`: not held.\n"
 }

@@ -1,6 +1,6 @@
 //! Docker and podman: a command line, and a `compose.yaml` where hosts are declared.
 //!
-//! The image gives the root file system, read-only; only what is granted is mounted from the host. Without hosts
+//! The image gives the root file system, read-only unless the caller chooses otherwise; only what is granted is mounted from the host. Without hosts
 //! the container has no network. With hosts it is on an internal network that leads nowhere but to the egress
 //! proxy, which alone has a way out; there is no form in which it is on an open bridge.
 //!
@@ -18,7 +18,7 @@ use bailiwick_policy::manifest::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
-use crate::{Refusal, Target, script, why};
+use crate::{Refusal, Target, TargetOptions, script, why};
 
 /// Stands for the image, until someone says which; capitals are in no image's name.
 const IMAGE: &str = "IMAGE";
@@ -29,7 +29,7 @@ const USER: &str = "65534:65534";
 /// How many processes there may be if nothing is declared.
 const DEFAULT_PIDS: u64 = 512;
 
-pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
+pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refusal> {
     let mut view = View::of(plan, Target::Docker)?;
     if let Some(root) = &view.root {
         return Err(Refusal::Inexpressible {
@@ -39,7 +39,7 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
             why: "a container has the root of its image; write the folders out".to_owned(),
         });
     }
-    let container = Container::of(plan, &view);
+    let container = Container::of(plan, &view, options);
     let files = match plan.network() {
         Network::None => Vec::new(),
         Network::Allow(_) | Network::Any => vec![
@@ -49,13 +49,17 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     };
     let mut notes = std::mem::take(&mut view.notes);
     add_notes(plan, &view, &mut notes);
-    Ok(Emitted { argv: argv(plan, &container), files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv: argv(plan, &container), files, notes, coverage: coverage(plan, options) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
+pub(super) fn coverage(plan: &Plan, options: TargetOptions) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => why::files(plan, "a read-only image and mounts, no capability to remount")
-            .superset("all of the image can be read"),
+        Aspect::Files if options.read_only_rootfs => {
+            why::files(plan, "a read-only image and mounts, no capability to remount")
+                .superset("all of the image can be read")
+        }
+        Aspect::Files => why::files(plan, "an image and mounts, no capability to remount")
+            .superset("all of the image can be read, and changed in a layer that ends with the container"),
         Aspect::Network => match plan.network() {
             Network::None => why::no_network(plan),
             Network::Allow(_) | Network::Any => {
@@ -82,6 +86,8 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
 
 /// What the command line and `compose.yaml` both say.
 struct Container {
+    /// Whether the root file system is read-only.
+    read_only: bool,
     /// What is mounted from the host, outer before inner.
     mounts: Vec<MountPoint>,
     /// Options of the `tmpfs` at `/tmp`, if the container has its own.
@@ -101,7 +107,7 @@ struct MountPoint {
 }
 
 impl Container {
-    fn of(plan: &Plan, view: &View) -> Self {
+    fn of(plan: &Plan, view: &View, options: TargetOptions) -> Self {
         let mount = |source: &str, target: &str, read_only| MountPoint {
             source: source.to_owned(),
             target: target.to_owned(),
@@ -124,6 +130,7 @@ impl Container {
             (true, false) => Some("rw,nosuid,nodev,noexec,mode=1777"),
         };
         Self {
+            read_only: options.read_only_rootfs,
             mounts,
             tmp,
             covered: view.covered.clone(),
@@ -134,8 +141,11 @@ impl Container {
 }
 
 fn argv(plan: &Plan, container: &Container) -> Vec<String> {
-    let mut argv: Vec<String> = ["docker", "run", "--rm", "-i", "--read-only", "--cap-drop", "ALL"]
+    let read_only = container.read_only.then_some("--read-only");
+    let mut argv: Vec<String> = ["docker", "run", "--rm", "-i"]
         .into_iter()
+        .chain(read_only)
+        .chain(["--cap-drop", "ALL"])
         .chain(["--security-opt", "no-new-privileges", "--ipc", "private", "--pull", "never", "--network"])
         .map(str::to_owned)
         .collect();

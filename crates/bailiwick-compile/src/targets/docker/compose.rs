@@ -155,7 +155,7 @@ fn server(plan: &Plan, container: &Container) -> Server {
         image: IMAGE,
         pull_policy: "never",
         stdin_open: true,
-        read_only: true,
+        read_only: container.read_only,
         cap_drop: ["ALL"],
         security_opt: ["no-new-privileges"],
         ipc: "private",
