@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::host::{address, edges, interval, is_below};
+use super::request::{SampledHosts, SampledPlace};
 use super::{
     Host, HostPattern, Method, Methods, NetRequest, NetRule, NetSet, PortRange, Scheme, Schemes, Speak,
     Speech, UrlPath,
@@ -53,6 +54,7 @@ impl Question<'_> {
             return Containment::Contained;
         }
         let hosts = self.host_atoms(rule.host());
+        let unnamed = self.fresh_label();
         self.atoms += hosts.len();
         if self.atoms > MAX_ATOMS {
             return Containment::Undecided;
@@ -66,13 +68,32 @@ impl Question<'_> {
                 (_, false, _) => &[false],
             };
             for private in privacy {
-                answer = answer.and_then(|| self.host_within(rule, &host, *private));
+                answer = answer.and_then(|| {
+                    let found = self.host_within(rule, &host, *private);
+                    found.map(|request| self.as_sample(request, rule, &unnamed))
+                });
                 if !answer.holds() {
                     return answer;
                 }
             }
         }
         answer
+    }
+
+    /// An example with the hosts and ports that it stands for.
+    fn as_sample(&self, request: NetRequest, rule: &NetRule, unnamed: &str) -> NetRequest {
+        let hosts = match request.host() {
+            Host::Name(name) if **name == *unnamed => SampledHosts::Unnamed,
+            Host::Name(name) => match name.split_once('.') {
+                Some((label, parent)) if label == unnamed => SampledHosts::UnnamedBelow(parent.into()),
+                _ => SampledHosts::Itself,
+            },
+            Host::Ip(_) => SampledHosts::Itself,
+        };
+        let stretches = self.port_atoms(rule.ports(), request.host());
+        let next = stretches.into_iter().find(|start| *start > request.port());
+        let ports = PortRange::only(request.port()).until(next.map_or(rule.ports().high(), |next| next - 1));
+        request.standing_for(SampledPlace { hosts, ports })
     }
 
     fn host_within(&mut self, rule: &NetRule, host: &Host, private: bool) -> Containment<NetRequest> {

@@ -43,6 +43,11 @@ impl PortRange {
         self.low <= other.low && other.high <= self.high
     }
 
+    /// From the lowest port to `high`.
+    pub(super) const fn until(self, high: u16) -> Self {
+        Self { low: self.low, high }
+    }
+
     pub(super) fn meet(self, other: Self) -> Option<Self> {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));
         (low <= high).then_some(Self { low, high })

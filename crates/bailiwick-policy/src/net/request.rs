@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Host, Method, Scheme, UrlPath};
+use super::{Host, Method, PortRange, Scheme, UrlPath};
 
 /// One connection or HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,25 @@ pub struct NetRequest {
     port: u16,
     private: bool,
     speak: Speak,
+    stands_for: Option<Box<SampledPlace>>,
+}
+
+/// What the host and the port of an example stand for, where they are one of many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SampledPlace {
+    pub(super) hosts: SampledHosts,
+    pub(super) ports: PortRange,
+}
+
+/// Which hosts an example stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SampledHosts {
+    /// Its own host alone.
+    Itself,
+    /// Every host that no rule names.
+    Unnamed,
+    /// Every host below this one that no rule names.
+    UnnamedBelow(Box<str>),
 }
 
 /// What is spoken.
@@ -38,7 +57,13 @@ impl NetRequest {
     #[must_use]
     pub fn new(host: Host, port: u16, speak: Speak) -> Self {
         let private = host.is_private();
-        Self { host, port, private, speak }
+        Self { host, port, private, speak, stands_for: None }
+    }
+
+    /// The same request as an example of many. Only its text is another.
+    pub(super) fn standing_for(mut self, place: SampledPlace) -> Self {
+        self.stands_for = Some(Box::new(place));
+        self
     }
 
     /// The same request once its name has resolved to a special-purpose address.
@@ -73,16 +98,38 @@ impl NetRequest {
     }
 }
 
+impl NetRequest {
+    /// The hosts and ports in words; `None` where they are one host and one port.
+    fn place_in_words(&self) -> Option<String> {
+        let SampledPlace { hosts, ports } = self.stands_for.as_deref()?;
+        let host = match hosts {
+            SampledHosts::Itself if ports.low() == ports.high() => return None,
+            SampledHosts::Itself => self.host.to_string(),
+            SampledHosts::Unnamed => "any other host".to_owned(),
+            SampledHosts::UnnamedBelow(parent) => format!("any other host below {parent}"),
+        };
+        Some(match (ports.low(), ports.high()) {
+            _ if *ports == PortRange::ANY => host,
+            (low, high) if low == high => format!("{host} on port {low}"),
+            (low, high) => format!("{host} on ports {low}-{high}"),
+        })
+    }
+}
+
 impl fmt::Display for NetRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (host, port) = (&self.host, self.port);
+        let words = self.place_in_words();
+        let place = words.clone().unwrap_or_else(|| format!("{}:{}", self.host, self.port));
         match &self.speak {
-            Speak::Http { scheme, method, path } => {
-                write!(f, "{} {}://{host}:{port}{path}", method.as_str(), scheme.as_str())?;
+            Speak::Http { scheme, method, path } if words.is_some() => {
+                write!(f, "{place} with {} {}:{path}", method.as_str(), scheme.as_str())?;
             }
-            Speak::Tls => write!(f, "{host}:{port}")?,
-            Speak::HiddenTls => write!(f, "{host}:{port} with a hidden name")?,
-            Speak::Raw => write!(f, "{host}:{port} with a raw protocol")?,
+            Speak::Http { scheme, method, path } => {
+                write!(f, "{} {}://{place}{path}", method.as_str(), scheme.as_str())?;
+            }
+            Speak::Tls => f.write_str(&place)?,
+            Speak::HiddenTls => write!(f, "{place} with a hidden name")?,
+            Speak::Raw => write!(f, "{place} with a raw protocol")?,
         }
         let by_resolution = self.private && !self.host.is_private();
         if by_resolution { f.write_str(" at a private address") } else { Ok(()) }

@@ -157,6 +157,37 @@ fn usage_errors_exit_with_2() {
 }
 
 #[test]
+fn a_difference_names_what_it_is_an_example_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = |name: &str, line: &str| {
+        let path = dir.path().join(name);
+        let line = if line.is_empty() { String::new() } else { format!("'{line}'") };
+        std::fs::write(&path, format!("name = 's'\nversion = '1'\nserver_capabilities = [{line}]\n"))
+            .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for (base, new, reached) in [
+        ("net:connect:other0:443", "net:connect:*", "any other host\n"),
+        ("", "net:connect:*", "any other host\n"),
+        ("net:connect:a.test:443", "net:connect:*:443", "any other host on port 443\n"),
+        ("net:connect:a.test:443", "net:connect:*:8000-8999", "any other host on ports 8000-8999\n"),
+        ("net:connect:a.b.test:443", "net:connect:*.b.test:443", "any other host below b.test on port 443\n"),
+        ("net:connect:a.test:443", "net:connect:a.test:1-443", "a.test on ports 1-442\n"),
+        ("net:connect:a.test:443", "net:connect:b.test:443", "b.test:443\n"),
+        ("", "net:connect:10.0.0.0/8:443", "10.0.0.0:443\n"),
+        (
+            "net:connect:a.test:443",
+            "net:https:GET@https://*/x/**",
+            "any other host on port 443 with GET https:/x\n",
+        ),
+    ] {
+        let ran = run(&["diff", &manifest("base.toml", base), &manifest("new.toml", new)]);
+        let expected = format!("the server may now reach {reached}");
+        assert!(ran.exit == 1 && ran.out.contains(&expected), "{base} {new}: {}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
 fn every_shell_gets_its_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = run(&["completions", shell]);
