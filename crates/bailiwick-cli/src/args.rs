@@ -43,6 +43,13 @@ impl Line {
     }
 }
 
+/// Whether these words, the program's name first, ask for nothing but the version. Others may wait for that too: no
+/// command is described for it.
+pub(crate) fn asks_for_version(mut words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let asked = words.nth(1).is_some_and(|word| word == "--version" || word == "-V");
+    asked && words.next().is_none()
+}
+
 /// The part of [`Line`] that has only the commands that others wait for.
 #[derive(Debug, Parser)]
 #[command(name = "bailiwick", version)]
@@ -272,4 +279,25 @@ pub(crate) struct Allows {
     /// How to print the answer.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: AnswerFormat,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_alone_is_asked_for_in_two_ways_and_said_in_one() {
+        let asks = |words: &[&str]| asks_for_version(words.iter().map(std::ffi::OsString::from));
+        for alone in ["--version", "-V"] {
+            assert!(asks(&["bailiwick", alone]));
+            assert!(
+                !asks(&["bailiwick", alone, "run"]) && !asks(&["bailiwick", "run", alone]) && !asks(&[alone])
+            );
+            let described = Line::try_parse_from(["bailiwick", alone]).map(drop).unwrap_err();
+            assert_eq!(described.to_string(), crate::version_line());
+        }
+        assert!(
+            !asks(&["bailiwick"]) && !asks(&["bailiwick", "--versio"]) && !asks(&["bailiwick", "--help"])
+        );
+    }
 }

@@ -18,12 +18,21 @@ mod terminal;
 
 use std::process::ExitCode;
 
+use self::answer::{Answer, Exit};
 use self::args::{Command, Line};
 
 /// The `bailiwick` command.
 #[must_use]
 pub fn bailiwick() -> ExitCode {
+    if args::asks_for_version(std::env::args_os()) {
+        return terminal::show(Answer::result(Exit::Fine, version_line()), clap::ColorChoice::Never);
+    }
     answer(Line::read(), commands::run)
+}
+
+/// What `--version` prints.
+fn version_line() -> String {
+    format!("bailiwick {}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// The program that reads source for `bailiwick scan`: the grammars are larger than all else.
@@ -35,10 +44,7 @@ pub fn bailiwick_scan() -> ExitCode {
     })
 }
 
-fn answer(
-    line: Result<Line, clap::Error>,
-    run: impl FnOnce(Command) -> anyhow::Result<answer::Answer>,
-) -> ExitCode {
+fn answer(line: Result<Line, clap::Error>, run: impl FnOnce(Command) -> anyhow::Result<Answer>) -> ExitCode {
     let line = match line {
         Ok(line) => line,
         Err(refusal) => return terminal::show_usage(&refusal),
