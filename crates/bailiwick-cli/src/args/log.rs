@@ -23,7 +23,7 @@ use crate::moment::{Span, When};
   bailiwick log verify --key FINGERPRINT
   bailiwick log export --tool shell --out shell.json
 
-Text on a terminal, JSON elsewhere, unless --format says otherwise.
+Text, unless --format says otherwise; `export` always writes JSON.
 Exit codes: 0 ok · 1 verification failed · 2 usage · 3 a journal or a line of it cannot be read · 5 fault")]
 pub(crate) struct Log {
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub(crate) struct Selection {
     /// Where the journal is [default: $XDG_STATE_HOME/bailiwick/journal].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// How to print.
+    /// How to print [default: text].
     #[arg(long, global = true, value_enum)]
     pub(crate) format: Option<AnswerFormat>,
 }

@@ -69,8 +69,6 @@ impl Scope {
             let why = "neither XDG_STATE_HOME nor HOME says where the journal is: use --dir";
             return Err(refusal(Exit::Usage, why));
         };
-        let shown = terminal::is_terminal();
-        let by_default = if shown { AnswerFormat::Text } else { AnswerFormat::Json };
         let filter = Filter {
             session: selection.session,
             tool: selection.tool,
@@ -80,8 +78,8 @@ impl Scope {
             until: selection.until.map(|when| when.at(now)),
             with_seals: false,
         };
-        let clock = if shown { Clock::Since(now) } else { Clock::Utc };
-        Ok(Self { dir, filter, format: selection.format.unwrap_or(by_default), clock, now })
+        let clock = if terminal::is_terminal() { Clock::Since(now) } else { Clock::Utc };
+        Ok(Self { dir, filter, format: selection.format.unwrap_or(AnswerFormat::Text), clock, now })
     }
 
     /// The session that is meant when none is named: that with the newest line.

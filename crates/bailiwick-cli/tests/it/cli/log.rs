@@ -40,19 +40,31 @@ impl Demo {
     }
 
     fn lines(&self, args: &[&str]) -> Vec<Value> {
-        let ran = self.log(args);
+        let ran = self.log(&[args, &["--format", "json"]].concat());
         assert_eq!((ran.exit, ran.err.as_str()), (0, ""), "{args:?}");
         ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn json(&self, args: &[&str]) -> Value {
-        let ran = self.log(args);
+        let ran = self.log(&[args, &["--format", "json"]].concat());
         serde_json::from_str(&ran.out)
             .unwrap_or_else(|fault| panic!("{args:?}: {fault}\n{}{}", ran.out, ran.err))
     }
 
     fn segment(&self) -> PathBuf {
         self.dir().join("demo.000000.jsonl")
+    }
+}
+
+#[test]
+fn what_goes_into_a_pipe_is_text_unless_json_is_asked_for() {
+    let demo = Demo::new();
+    for args in [&[][..], &["tail"], &["show", "demo:4"], &["why", "demo:4"], &["stats"], &["verify"]] {
+        let (plain, text) = (demo.log(args), demo.log(&[args, &["--format", "text"]].concat()));
+        assert_eq!((plain.exit, &*plain.out), (0, &*text.out), "{args:?}");
+        assert!(!plain.out.is_empty() && !plain.out.starts_with('{'), "{args:?}: {}", plain.out);
+        let json = demo.log(&[args, &["--format", "json"]].concat()).out;
+        assert!(json.starts_with('{'), "{args:?}: {json}");
     }
 }
 
@@ -66,8 +78,8 @@ fn tail_is_the_journal_line_for_line() {
     let text = std::fs::read_to_string(demo.segment()).unwrap();
     let events: Vec<&str> = text.lines().filter(|line| !line.contains("\"kind\":\"head\"")).collect();
     assert_eq!(events.len(), 18);
-    assert_eq!(demo.log(&["tail", "-n", "100"]).out.lines().collect::<Vec<_>>(), events);
-    assert_eq!(demo.log(&["-n", "2"]).out.lines().collect::<Vec<_>>(), events[16..]);
+    assert_eq!(demo.log(&["tail", "-n", "100", "--format", "json"]).out.lines().collect::<Vec<_>>(), events);
+    assert_eq!(demo.log(&["-n", "2", "--format", "json"]).out.lines().collect::<Vec<_>>(), events[16..]);
     assert_eq!(demo.log(&["-n", "0"]).out, "");
     for line in events {
         assert!(Line::parse(line.as_bytes()).unwrap().hash_holds());

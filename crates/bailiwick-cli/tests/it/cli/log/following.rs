@@ -12,11 +12,12 @@ use crate::cli::command;
 
 fn follow(demo: &Demo) -> (Child, Lines<BufReader<ChildStdout>>) {
     let dir = demo.dir();
-    let mut child = command(&["log", "tail", "-f", "-n", "1", "--dir", dir.to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command(&["log", "tail", "-f", "-n", "1", "--format", "json", "--dir", dir.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("\"seq\":17,"));
     (child, lines)
