@@ -197,7 +197,7 @@ pub(crate) struct Install {
     /// Take the entries out again.
     #[arg(long)]
     pub(crate) undo: bool,
-    /// Say what would change, and change nothing.
+    /// Show the change of each file as a unified diff, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

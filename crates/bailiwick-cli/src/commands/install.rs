@@ -1,7 +1,8 @@
 //! `bailiwick install --hooks`: hook entries in agents' settings, and out again.
 //!
 //! Only our entries are added or removed; comments, order and spacing of the rest stay. What a file was before is
-//! kept in the state directory: if it has not been edited since, `--undo` puts exactly that back.
+//! kept in the state directory: if it has not been edited since, `--undo` puts exactly that back. A dry run shows the
+//! changes as a unified diff and writes nothing.
 
 mod edit;
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bailiwick_policy::journal::Digest;
 use serde::{Deserialize, Serialize};
+use similar::TextDiff;
 
 use self::edit::{Settings, add, remove};
 use super::trust::{refused, state};
@@ -53,7 +55,8 @@ pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
     for agent in agents {
         let path = root.join(file(agent));
         match change(agent, &path, &program, args) {
-            Ok(line) => text += &format!("{}: {}\n", style::good("ok"), escape::line(&line)),
+            Ok(Done::Changed(line)) => text += &format!("{}: {}\n", style::good("ok"), escape::line(&line)),
+            Ok(Done::Shown(diff)) => text += &diff,
             Err(Refused::Invalid(why)) => {
                 return Ok(Answer { out: crate::answer::Out::Text(text), ..refused(Exit::Invalid, &why) });
             }
@@ -61,6 +64,14 @@ pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
         }
     }
     Ok(Answer::result(Exit::Fine, text))
+}
+
+/// What became of one file.
+enum Done {
+    /// It is changed, or needs no change.
+    Changed(String),
+    /// It would be changed so.
+    Shown(String),
 }
 
 enum Refused {
@@ -74,7 +85,7 @@ impl From<anyhow::Error> for Refused {
     }
 }
 
-fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<String, Refused> {
+fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<Done, Refused> {
     // Through a link to the file itself, so that the link stays one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let shown = path.display();
@@ -86,7 +97,7 @@ fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<S
     let settings = Settings::of(agent);
     let kept = kept_path(path)?;
     let after = if args.undo {
-        let Some(text) = &before else { return Ok(format!("{shown} is not there")) };
+        let Some(text) = &before else { return Ok(Done::Changed(format!("{shown} is not there"))) };
         match restored(&kept, text) {
             Some(original) => original,
             None => remove(&settings, text).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?,
@@ -96,10 +107,10 @@ fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<S
         Some(add(&settings, text, program).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?)
     };
     if after == before {
-        return Ok(format!("{shown} needs no change"));
+        return Ok(Done::Changed(format!("{shown} needs no change")));
     }
     if args.dry_run {
-        return Ok(format!("{shown} would change"));
+        return Ok(Done::Shown(unified(path, before.as_deref(), after.as_deref())));
     }
     if let (false, Some(after)) = (args.undo, &after) {
         keep(&kept, before, after)?;
@@ -111,10 +122,29 @@ fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<S
     if args.undo {
         drop(fs::remove_file(&kept));
     }
-    Ok(format!(
+    Ok(Done::Changed(format!(
         "{shown} {}",
         if args.undo { "has no entries of ours any more" } else { "calls `bailiwick hook`" }
-    ))
+    )))
+}
+
+/// The change of a file, as `diff -u` shows it. A file that is not there is `/dev/null`.
+fn unified(path: &Path, before: Option<&str>, after: Option<&str>) -> String {
+    let name = |text: Option<&str>| text.map_or("/dev/null".to_owned(), |_| path.display().to_string());
+    let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
+    let shown = diff.unified_diff().header(&name(before), &name(after)).to_string();
+    shown.split_inclusive('\n').map(painted).collect()
+}
+
+/// One line of a diff. What a settings file says is escaped; the line break is kept.
+fn painted(line: &str) -> String {
+    let (text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+    let safe = text.split('\t').map(escape::line).collect::<Vec<_>>().join("\t");
+    match text.as_bytes().first() {
+        Some(b'+') => style::good(&safe) + end,
+        Some(b'-') => style::error(&safe) + end,
+        _ => safe + end,
+    }
 }
 
 /// What a file was before we changed it, if nobody changed it since.

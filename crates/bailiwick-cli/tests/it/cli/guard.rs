@@ -354,6 +354,49 @@ fn settings_come_back_as_they_were() {
 }
 
 #[test]
+fn a_dry_run_shows_the_change_and_makes_none() {
+    let place = Place::new();
+    let home = place.0.path().canonicalize().unwrap();
+    for folder in [".claude", ".codex"] {
+        std::fs::create_dir(home.join(folder)).unwrap();
+    }
+    let claude = home.join(".claude/settings.json");
+    std::fs::write(&claude, "{\n  // mine\n  \"model\": \"x\"\n}\n").unwrap();
+    let files = || {
+        let walked = std::process::Command::new("find").arg(&home).args(["-type", "f"]).output().unwrap();
+        let mut paths: Vec<_> =
+            String::from_utf8(walked.stdout).unwrap().lines().map(str::to_owned).collect();
+        paths.sort();
+        paths.into_iter().map(|path| (std::fs::read(&path).unwrap(), path)).collect::<Vec<_>>()
+    };
+    // What a diff says is what `patch` makes of it.
+    let patched = |undo: &[&str]| {
+        let before = files();
+        let dry = place.run(&[&["install", "--hooks", "--dry-run"][..], undo].concat());
+        assert_eq!((dry.exit, dry.err.as_str()), (0, ""), "{}", dry.out);
+        assert!(before == files(), "it wrote something");
+        dry.out
+    };
+    let dry = patched(&[]);
+    let (old, new) = (format!("--- {}\n", claude.display()), format!("+++ {}\n", claude.display()));
+    assert!(dry.contains(&old) && dry.contains(&new), "{dry}");
+    assert!(dry.contains("\n   // mine\n") && dry.contains("hook claude-code\",\n"), "{dry}");
+    let codex = home.join(".codex/hooks.json");
+    assert!(dry.contains(&format!("--- /dev/null\n+++ {}\n@@ -0,0 +1,", codex.display())), "{dry}");
+    assert_eq!(place.run(&["install", "--hooks"]).exit, 0);
+    let added = |diff: &str| diff.lines().filter(|line| line.starts_with('+')).count() - 2;
+    let installed = std::fs::read_to_string(&claude).unwrap().lines().count()
+        + std::fs::read_to_string(&codex).unwrap().lines().count();
+    let removed = dry.lines().filter(|line| line.starts_with('-') && !line.starts_with("---")).count();
+    assert_eq!(added(&dry) + 4 - removed, installed, "{dry}");
+    assert!(patched(&[]).contains("needs no change"));
+    let undone = patched(&["--undo"]);
+    assert!(undone.contains(&format!("--- {}\n+++ /dev/null\n", codex.display())), "{undone}");
+    let gone = undone.lines().any(|line| line.starts_with('-') && line.contains("hook claude-code"));
+    assert!(gone, "{undone}");
+}
+
+#[test]
 fn a_starter_is_written_and_passes() {
     let place = Place::new();
     assert_eq!(place.run(&["guard", "init"]).exit, 3, "never over a file that is there");
