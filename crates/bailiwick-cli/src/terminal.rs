@@ -5,8 +5,10 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
@@ -14,6 +16,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
+
+/// How long something takes before people are told how far it is, and how often they are told anew.
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
+const PROGRESS_PACE: Duration = Duration::from_millis(200);
 
 /// Prints an answer and gives its exit code.
 pub(crate) fn show(answer: Answer, colour: clap::ColorChoice) -> ExitCode {
@@ -114,21 +120,57 @@ pub(crate) fn confirm(question: &str) -> anyhow::Result<Option<bool>> {
     Ok(Some(matches!(answer.trim(), "y" | "Y" | "yes")))
 }
 
-/// One line on a terminal that says how far something is.
-pub(crate) struct Progress(());
+/// One line on a terminal that says how far something is. What takes less than a second shows none.
+pub(crate) struct Progress {
+    state: Arc<(Mutex<ProgressState>, Condvar)>,
+    shower: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct ProgressState {
+    text: String,
+    is_over: bool,
+}
 
 impl Progress {
     /// Nothing where there is no terminal.
     pub(crate) fn begin() -> Option<Self> {
-        std::io::stderr().is_terminal().then_some(Self(()))
+        let state: Arc<(Mutex<ProgressState>, Condvar)> = Arc::default();
+        let own = Arc::clone(&state);
+        let is_seen = std::io::stderr().is_terminal();
+        is_seen.then(|| Self { state, shower: std::thread::spawn(move || show_progress(&own)) })
     }
 
-    pub(crate) fn show(&self, text: &str) {
-        drop(write(std::io::stderr(), &format!("\r\x1b[K{text}")));
+    /// Says how far it is now.
+    pub(crate) fn set(&self, text: String) {
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner).text = text;
     }
 
+    /// Takes the line away.
     pub(crate) fn end(self) {
-        self.show("");
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.state.1.notify_all();
+        drop(self.shower.join());
+    }
+}
+
+/// Shows the line after a while, again whenever it may have changed, and clears it in the end.
+fn show_progress((state, changed): &(Mutex<ProgressState>, Condvar)) {
+    let mut is_shown = false;
+    let mut wait = PROGRESS_DELAY;
+    let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let waited = changed.wait_timeout_while(locked, wait, |state| !state.is_over);
+        locked = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if locked.is_over {
+            break;
+        }
+        is_shown = true;
+        wait = PROGRESS_PACE;
+        drop(write(std::io::stderr(), &format!("\r\x1b[K{}", locked.text)));
+    }
+    if is_shown {
+        drop(write(std::io::stderr(), "\r\x1b[K"));
     }
 }
 

@@ -56,8 +56,9 @@ fn read(args: &Scan) -> Result<Report, Fault> {
     };
     let progress = Progress::begin();
     let report = bailiwick_scan::scan(&args.paths, &options, &|done, all| {
-        if let Some(progress) = progress.as_ref().filter(|_| done % 64 == 0) {
-            progress.show(&format!("{done} of {all} files"));
+        if let Some(progress) = &progress {
+            let next = if done == all { ", following their calls" } else { "" };
+            progress.set(format!("read {done} of {all} files{next}"));
         }
     });
     progress.into_iter().for_each(Progress::end);

@@ -72,8 +72,7 @@ fn watched(scope: &Scope, expected: &Expected) -> Result<Report, JournalFault> {
                 shown = started.elapsed() + REDRAWN;
                 let (lines, done) = (lines.load(Ordering::Relaxed), sessions.load(Ordering::Relaxed));
                 let done = style::count(done, "session", "sessions");
-                progress
-                    .show(&format!("verifying: {done}, {lines} lines, {} s", started.elapsed().as_secs()));
+                progress.set(format!("verifying: {done}, {lines} lines, {} s", started.elapsed().as_secs()));
             }
         }
         progress.end();

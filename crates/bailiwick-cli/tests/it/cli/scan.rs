@@ -63,3 +63,36 @@ fn names_from_the_source_cannot_steer_the_terminal() {
     let draft = run(&["scan", "--no-cache", "--draft", file.to_str().unwrap()]).out;
     assert!(!draft.contains(['\u{1b}', '\u{202e}']), "{draft:?}");
 }
+
+/// What a terminal shows of a scan of so many files of so many functions, and how long it took.
+fn on_a_terminal(files: usize, functions: usize) -> (String, std::time::Duration) {
+    let dir = tempfile::tempdir().unwrap();
+    let text: String =
+        (0..functions).map(|number| format!("def f{number}(path):\n    return open(path)\n")).collect();
+    for number in 0..files {
+        std::fs::write(dir.path().join(format!("m{number}.py")), &text).unwrap();
+    }
+    let scan = format!("{} scan --no-cache {}", env!("CARGO_BIN_EXE_bailiwick"), dir.path().display());
+    let since = std::time::Instant::now();
+    let output = std::process::Command::new("/usr/bin/script")
+        .args(["-qec", &scan, "/dev/null"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), since.elapsed())
+}
+
+#[test]
+fn a_scan_that_takes_long_says_how_far_it_is_and_a_short_one_does_not() {
+    if !std::path::Path::new("/usr/bin/script").exists() {
+        return crate::skip::skip("no `script` here to make a terminal");
+    }
+    let second = std::time::Duration::from_secs(1);
+    let (screen, took) = on_a_terminal(128, 1);
+    assert!(took >= second || !screen.contains("of 128 files"), "{took:?}: {screen:?}");
+    let long = (0..12).map(|power| on_a_terminal(3, 500 << power)).find(|(_, took)| *took > 4 * second);
+    let (screen, _) = long.expect("a scan that takes long");
+    let (before, after) = screen.rsplit_once("\r\u{1b}[K").unwrap_or_else(|| panic!("{screen:?}"));
+    assert!(before.contains("of 3 files"), "{screen:?}");
+    assert!(!after.contains("of 3 files"), "the line is taken away: {screen:?}");
+}
