@@ -37,7 +37,7 @@ pub(crate) struct Attributed {
 /// Follows every tool of a package, then whatever is left.
 pub(crate) fn attribute(package: &Package<'_>) -> Attributed {
     let evaluator = Evaluator::new(package);
-    let plans = plans(&evaluator);
+    let Planned { tools: plans, lost } = plans(&evaluator);
     let handlers: HashSet<ScopeId> =
         plans.iter().flat_map(|plan| &plan.handlers).filter_map(scope_of).collect();
     let mut seen_by_tools = HashSet::new();
@@ -60,7 +60,7 @@ pub(crate) fn attribute(package: &Package<'_>) -> Attributed {
             deeds: walk.finish(),
         });
     }
-    let server = server(&evaluator, &handlers, &seen_by_tools, &tools);
+    let server = server(&evaluator, &handlers, &seen_by_tools, &tools, &lost);
     tools.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.name.cmp(&b.name)));
     Attributed { tools, server }
 }
@@ -71,8 +71,12 @@ fn server(
     handlers: &HashSet<ScopeId>,
     seen: &HashSet<ScopeId>,
     tools: &[Tool],
+    lost: &[Plan],
 ) -> Deeds {
     let mut walk = Walk::new(evaluator, handlers, BTreeSet::new());
+    for plan in lost {
+        walk.unknown(Reason::Alias, "the handler of `tools/call`".to_owned(), plan.unit, plan.extent);
+    }
     for (index, unit) in evaluator.package.units().iter().enumerate() {
         walk.visit(&Frame { at: (index, 0), env: Rc::default() });
         for oddity in unit.oddities.iter().filter(|oddity| oddity.scope == 0) {
@@ -100,8 +104,16 @@ fn server(
     deeds
 }
 
-fn plans(evaluator: &Evaluator<'_>) -> Vec<Plan> {
-    let mut plans = Vec::new();
+/// The tools of a package.
+#[derive(Default)]
+struct Planned {
+    tools: Vec<Plan>,
+    /// Handlers of `tools/call` that cannot be followed.
+    lost: Vec<Plan>,
+}
+
+fn plans(evaluator: &Evaluator<'_>) -> Planned {
+    let mut planned = Planned::default();
     for (index, unit) in evaluator.package.units().iter().enumerate() {
         for site in &unit.tools {
             let frame = Frame { at: (index, site.scope), env: Rc::default() };
@@ -118,10 +130,16 @@ fn plans(evaluator: &Evaluator<'_>) -> Vec<Plan> {
                 declared: site.declared.clone(),
                 others: BTreeSet::new(),
             };
-            if site.dispatches { plans.extend(dispatched(evaluator, plan)) } else { plans.push(plan) }
+            if !site.dispatches {
+                planned.tools.push(plan);
+            } else if plan.unresolved {
+                planned.lost.push(plan);
+            } else {
+                planned.tools.extend(dispatched(evaluator, &plan));
+            }
         }
     }
-    plans
+    planned
 }
 
 fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> String {
@@ -136,8 +154,9 @@ fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> String {
     }
 }
 
-/// One tool for each branch of a dispatcher; just one if it has none.
-fn dispatched(evaluator: &Evaluator<'_>, plan: Plan) -> Vec<Plan> {
+/// One tool for each branch of a handler of `tools/call`. The handler itself is no tool: what one without branches does
+/// is the server's.
+fn dispatched(evaluator: &Evaluator<'_>, plan: &Plan) -> Vec<Plan> {
     let mut branches: BTreeMap<String, Vec<ScopeId>> = BTreeMap::new();
     let mut open: Vec<ScopeId> = plan.handlers.iter().filter_map(scope_of).collect();
     while let Some(at) = open.pop() {
@@ -149,9 +168,6 @@ fn dispatched(evaluator: &Evaluator<'_>, plan: Plan) -> Vec<Plan> {
                 _ => {}
             }
         }
-    }
-    if branches.is_empty() {
-        return vec![plan];
     }
     let all: BTreeSet<ScopeId> = branches.values().flatten().copied().collect();
     let one = |(label, own): (&String, &Vec<ScopeId>)| Plan {

@@ -201,7 +201,7 @@ impl<'t> Ecma<'t> {
                 if !is_call {
                     return;
                 }
-                let mut tool = builder::tool(Value::Opaque, "call_tool", here, extent);
+                let mut tool = builder::tool(Value::Opaque, "tools/call", here, extent);
                 tool.handlers.extend(args.get(1).map(|arg| arg.value.clone()));
                 tool.dispatches = true;
                 return self.builder.tool(tool);

@@ -5,6 +5,7 @@ mod bounds;
 mod caching;
 mod comparing;
 mod corpus;
+mod dispatch;
 
 use std::path::{Path, PathBuf};
 
