@@ -6,8 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::Capability;
 use bailiwick_policy::diff::Accepted;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
+use bailiwick_policy::grant_file::GrantFile;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
 
@@ -87,18 +90,52 @@ fn decode(name: String, bytes: Vec<u8>) -> Result<Source, Useless> {
     })
 }
 
-/// Reads a manifest; a snapshot counts as the manifest it was taken of.
-pub(crate) fn manifest(path: &Path) -> Result<(Source, Manifest), Useless> {
+/// Reads a file that grants, in any of the forms: a manifest or snapshot, caveats, or a list of capabilities.
+pub(crate) fn grant(path: &Path) -> Result<(Source, GrantFile), Useless> {
     let source = read(path)?;
-    let read = if is_snapshot(source.text()) {
-        Snapshot::parse(source.text()).map(|snapshot| snapshot.manifest().clone())
-    } else {
-        Manifest::parse(source.text())
-    };
-    match read {
-        Ok(manifest) => Ok((source, manifest)),
+    match GrantFile::parse(source.text()) {
+        Ok(grant) => Ok((source, grant)),
         Err(findings) => Err(Useless::wrong(source, findings)),
     }
+}
+
+/// Reads a manifest; a snapshot counts as the manifest it was taken of.
+pub(crate) fn manifest(path: &Path) -> Result<(Source, Manifest), Useless> {
+    match grant(path)? {
+        (source, GrantFile::Manifest(manifest)) => Ok((source, *manifest)),
+        (source, other @ (GrantFile::Caveats(_) | GrantFile::List(_))) => {
+            let message = format!("this has the form of {}, and a manifest is needed", other.form());
+            let finding = Finding::new(Code::ManifestShape, message)
+                .help("write a manifest (`bailiwick init`), or give it to `bailiwick serve --grant`");
+            Err(Useless::Wrong(source, vec![finding]))
+        }
+    }
+}
+
+/// Reads capabilities of the command line. What is wrong with one is wrong with the command line.
+pub(crate) fn capabilities(option: &str, texts: &[String]) -> Result<Vec<Capability>, Answer> {
+    texts.iter().map(|text| capability(option, text)).collect()
+}
+
+/// Reads one capability of the command line.
+pub(crate) fn capability(option: &str, text: &str) -> Result<Capability, Answer> {
+    text.parse().map_err(|finding| wrong_capability(option, text, &finding))
+}
+
+/// What capabilities of the command line grant together.
+pub(crate) fn authority(option: &str, caps: &[Capability]) -> Result<Authority, Answer> {
+    for cap in caps {
+        if let Err(finding) = Authority::of(std::slice::from_ref(cap)) {
+            return Err(wrong_capability(option, &cap.to_string(), &finding));
+        }
+    }
+    Authority::of(caps).map_err(|finding| wrong_capability(option, "", &finding))
+}
+
+/// The refusal of a capability of the command line.
+pub(crate) fn wrong_capability(option: &str, text: &str, finding: &Finding) -> Answer {
+    let source = Source::new(option, text);
+    Answer::refusal(Exit::Usage, snippet::finding(&source, finding) + "\n")
 }
 
 /// Reads a snapshot, or takes that of a manifest.

@@ -14,6 +14,7 @@ mod document;
 pub mod enforcement;
 pub mod facts;
 pub mod finding;
+pub mod grant_file;
 pub mod guardrails;
 pub mod journal;
 pub mod lattice;

@@ -43,12 +43,13 @@ pub(super) fn run(args: &Allows) -> Answer {
         Ok(tool) => tool,
         Err(name) => return no_such_tool(&case.source, &case.checked, name),
     };
-    match decide(&case, &args.capability, tool) {
+    let request = match input::capability("CAPABILITY", &args.capability) {
+        Ok(request) => request,
+        Err(refusal) => return refusal,
+    };
+    match decide(&case, request, tool) {
         Ok(decision) => answer(args, &case, &decision),
-        Err(finding) => {
-            let source = Source::new("CAPABILITY", &*args.capability);
-            Answer::refusal(Exit::Usage, snippet::finding(&source, &finding) + "\n")
-        }
+        Err(finding) => input::wrong_capability("CAPABILITY", &args.capability, &finding),
     }
 }
 
@@ -62,8 +63,7 @@ fn open(args: &Allows) -> Result<Case, Useless> {
     }
 }
 
-fn decide(case: &Case, text: &str, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
-    let request: Capability = text.parse()?;
+fn decide(case: &Case, request: Capability, tool: Option<&CheckedTool>) -> Result<Decision, Finding> {
     let explained = case.checked.explain(&request, tool, &case.facts)?;
     let authority = tool.map_or_else(|| case.checked.authority(), CheckedTool::authority);
     let only_itself = !explained.explanation.is_allowed() && allows_itself(authority, &request);

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use bailiwick_confine::host;
-use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
@@ -15,11 +14,11 @@ use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
 use crate::input::{self, Useless};
-use crate::render::{escape, snippet, style};
+use crate::render::{escape, style};
 
 /// What the command line asks for, on this host.
 pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Plan, Answer> {
-    let caps = capabilities(&args.caps)?;
+    let caps = input::capabilities("--cap", &args.caps)?;
     let plan = match &args.manifest {
         None => of_capabilities(name, args, governing, &caps)?,
         Some(path) => of_manifest(path, args, governing, caps)?,
@@ -28,27 +27,16 @@ pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Pla
     Ok(plan.with_limits(limits))
 }
 
-fn capabilities(texts: &[String]) -> Result<Vec<Capability>, Answer> {
-    let read = |text: &String| {
-        text.parse::<Capability>().map_err(|finding| {
-            let source = Source::new("--cap", &**text);
-            Answer::refusal(Exit::Usage, snippet::finding(&source, &finding) + "\n")
-        })
-    };
-    texts.iter().map(read).collect()
-}
-
 fn of_capabilities(
     name: &str,
     args: &Run,
     governing: &Governing,
     caps: &[Capability],
 ) -> Result<Plan, Answer> {
-    let wrong = |finding: Finding| Answer::refusal(Exit::Usage, input::unreadable(finding.message()));
-    let authority = Authority::of(caps).map_err(wrong)?;
+    let authority = input::authority("--cap", caps)?;
     let make = |facts: &HostFacts| Plan::of(name, &authority, facts);
     on_host(args.backend, governing, HostFacts::unknown(), make).map_err(|why| match why {
-        Unplanned::Wrong(finding) => wrong(finding),
+        Unplanned::Wrong(finding) => input::wrong_capability("--cap", "", &finding),
         Unplanned::Unreachable(why) => super::refused(&why),
     })
 }
@@ -65,9 +53,14 @@ fn of_manifest(
         Ok(facts) => facts,
         Err(findings) => return Err(wrong(source, findings)),
     };
-    let checked = match manifest.with_capabilities(caps).check(&facts) {
+    let checked = match manifest.clone().with_capabilities(caps).check(&facts) {
         Ok(checked) => checked,
-        Err(findings) => return Err(wrong(source, Findings::into_vec(findings))),
+        Err(findings) => {
+            return Err(match manifest.check(&facts) {
+                Ok(_) => wrong_addition(Findings::into_vec(findings)),
+                Err(findings) => wrong(source, Findings::into_vec(findings)),
+            });
+        }
     };
     let tool = match &args.tool {
         None => None,
@@ -81,6 +74,14 @@ fn of_manifest(
         Unplanned::Wrong(finding) => wrong(source, vec![finding]),
         Unplanned::Unreachable(why) => super::refused(&why),
     })
+}
+
+/// The refusal of capabilities that do not fit a manifest that is right by itself.
+fn wrong_addition(findings: Vec<Finding>) -> Answer {
+    // A place would be one of the manifest, where these lines are not.
+    let placeless = findings.into_iter().map(|finding| finding.map_span(|_| None));
+    let texts = placeless.map(|finding| input::wrong_capability("--cap", "", &finding).complaint);
+    Answer::refusal(Exit::Usage, texts.collect())
 }
 
 fn no_such_tool(checked: &Checked, name: &str) -> Answer {

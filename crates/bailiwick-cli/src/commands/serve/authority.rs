@@ -6,25 +6,20 @@
 use std::path::{Path, PathBuf};
 
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::capability::Capability;
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::finding::{Finding, Findings, Source};
+use bailiwick_policy::grant_file::GrantFile;
 use bailiwick_policy::lattice::CountBound;
 use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 
 use super::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
 use crate::facts::{self, Setting};
 use crate::input::{self, Useless};
-use crate::render::snippet;
 
 /// Variables that hold caveats, in this order.
 const VARIABLES: [&str; 2] = ["BAILIWICK_CAVEATS", "AGENT_BRIDLE_CAVEATS"];
-
-/// What only caveats have.
-const CAVEAT_WORDS: [&str; 4] = ["fs_read", "fs_write", "max_calls", "valid_for_generation"];
 
 const GUIDANCE: &str = "nothing is granted to this session, so every call is denied; a person can start the server \
                         with `bailiwick serve --cap CAPABILITY` or `--grant FILE`, or set BAILIWICK_CAVEATS";
@@ -69,8 +64,8 @@ fn of_command_line(args: &Serve) -> Result<(Authority, String), Answer> {
         parts.push((of_file(path, &args.settings)?, path.display().to_string()));
     }
     if !args.caps.is_empty() {
-        let caps = args.caps.iter().map(|text| capability("--cap", text)).collect::<Result<Vec<_>, _>>()?;
-        parts.push((Authority::of(&caps).map_err(wrong)?, "--cap".to_owned()));
+        let caps = input::capabilities("--cap", &args.caps)?;
+        parts.push((input::authority("--cap", &caps)?, "--cap".to_owned()));
     }
     let origin = parts.iter().map(|(_, origin)| origin.as_str()).collect::<Vec<_>>().join(", ");
     Ok((together(parts)?, origin))
@@ -101,54 +96,19 @@ fn together(mut parts: Vec<(Authority, String)>) -> Result<Authority, Answer> {
 
 /// Caveats, a manifest or snapshot, or capabilities one a line.
 fn of_file(path: &Path, settings: &[Setting]) -> Result<Authority, Answer> {
-    let source = input::read(path).map_err(|useless| useless.refusal())?;
-    let text = source.text().to_owned();
-    match Caveats::parse_config(&text) {
-        Ok(Some(caveats)) => return authority_of(source, &caveats),
-        Err(findings) if names_caveats(&text) && text.contains("caveats") => {
-            return Err(Useless::wrong(source, findings).refusal());
+    let (source, grant) = input::grant(path).map_err(|useless| useless.refusal())?;
+    match grant {
+        GrantFile::Manifest(manifest) => of_manifest(source, *manifest, settings),
+        GrantFile::Caveats(caveats) => authority_of(source, &caveats),
+        GrantFile::List(caps) => {
+            Authority::of(&caps).map_err(|finding| Useless::Wrong(source, vec![finding]).refusal())
         }
-        Ok(None) | Err(_) => {}
     }
-    if names_caveats(&text) {
-        return match Caveats::parse(&text) {
-            Ok(caveats) => authority_of(source, &caveats),
-            Err(findings) => Err(Useless::wrong(source, findings).refusal()),
-        };
-    }
-    if let Some(lines) = listed(&text) {
-        let name = source.name().to_owned();
-        let caps = lines.iter().map(|line| capability(&name, line)).collect::<Result<Vec<_>, _>>()?;
-        return Authority::of(&caps).map_err(wrong);
-    }
-    of_manifest(source, settings)
 }
 
-fn names_caveats(text: &str) -> bool {
-    CAVEAT_WORDS.iter().any(|word| text.contains(word))
-}
-
-/// The lines of a list of capabilities: each begins like one. Blank ones and those behind `#` are none.
-fn listed(text: &str) -> Option<Vec<&str>> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let lines: Vec<&str> = lines.collect();
-    let is_one = |line: &&str| {
-        let kind = line.split_once(':').map(|(kind, _)| kind);
-        kind.is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase()))
-    };
-    lines.iter().all(is_one).then_some(lines)
-}
-
-fn of_manifest(source: Source, settings: &[Setting]) -> Result<Authority, Answer> {
-    let read = if input::is_snapshot(source.text()) {
-        Snapshot::parse(source.text()).map(|snapshot| snapshot.manifest().clone())
-    } else {
-        Manifest::parse(source.text())
-    };
-    let checked = read.map_err(Findings::into_vec).and_then(|manifest| {
-        let facts = facts::for_manifest(&manifest, settings)?;
-        manifest.check(&facts).map_err(Findings::into_vec)
-    });
+fn of_manifest(source: Source, manifest: Manifest, settings: &[Setting]) -> Result<Authority, Answer> {
+    let checked = facts::for_manifest(&manifest, settings)
+        .and_then(|facts| manifest.check(&facts).map_err(Findings::into_vec));
     match checked {
         Ok(checked) => Ok(checked.authority().clone()),
         Err(findings) => Err(Useless::Wrong(source, findings).refusal()),
@@ -184,13 +144,6 @@ fn of_configuration() -> Result<Option<(Authority, String)>, Answer> {
 
 fn authority_of(source: Source, caveats: &Caveats) -> Result<Authority, Answer> {
     caveats.authority().map_err(|findings| Useless::wrong(source, findings).refusal())
-}
-
-fn capability(name: &str, text: &str) -> Result<Capability, Answer> {
-    text.parse().map_err(|finding| {
-        let source = Source::new(name, text);
-        Answer::refusal(Exit::Invalid, snippet::finding(&source, &finding) + "\n")
-    })
 }
 
 fn wrong(finding: Finding) -> Answer {

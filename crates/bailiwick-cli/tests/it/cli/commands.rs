@@ -157,6 +157,19 @@ fn usage_errors_exit_with_2() {
 }
 
 #[test]
+fn a_malformed_capability_is_a_usage_error_in_every_command() {
+    for wrong in ["exec:swan:x", "fs:read", "net:connect:a b", "", "fs:read:$NOWHERE/x"] {
+        for before in [&["run"][..], &["run", "--manifest", GITHUB], &["serve"], &["serve", "--explain"]] {
+            let after: &[&str] = if before[0] == "run" { &["--", "/bin/true"] } else { &[] };
+            let ran = run(&[before, &["--cap", wrong], after].concat());
+            assert_eq!((ran.exit, ran.out.as_str()), (2, ""), "{before:?} `{wrong}`: {}", ran.err);
+            assert!(ran.err.contains("--cap"), "{before:?} `{wrong}`: {}", ran.err);
+        }
+    }
+    assert_eq!(run(&["allows", GITHUB, "exec:swan:x"]).exit, 2);
+}
+
+#[test]
 fn a_difference_names_what_it_is_an_example_of() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = |name: &str, line: &str| {

@@ -85,7 +85,7 @@ fn a_broken_source_serves_nothing() {
     for (args, code) in [
         (["--grant", wrong.to_str().unwrap()], 3),
         (["--grant", missing.to_str().unwrap()], 3),
-        (["--cap", "exec:swan:x"], 3),
+        (["--cap", "exec:swan:x"], 2),
         (["--cwd", "/no/such"], 2),
         (["--guardrails", "/etc/hosts"], 2),
         (["--guardrails", "/etc/.agents/guardrails.toml"], 3),
@@ -141,4 +141,54 @@ fn guardrails_hold_what_is_granted() {
     let denied = served.shell(1, json!({ "program": "cat" }));
     assert_eq!(denied["result"]["_meta"]["dev.bailiwick/decision"]["code"], "guardrail-blocked", "{denied}");
     assert_eq!(served.shell(2, json!({ "program": "true" }))["result"]["isError"], false);
+}
+
+/// Caveats that allow one program, as a table of a configuration file.
+fn table(program: &str) -> String {
+    format!(
+        "[other]\nkey = 1\n\n[caveats]\nfs_read = {{ only = [] }}\nfs_write = {{ only = [] }}\n\
+         exec = {{ only = [\"{program}\"] }}\nnet = {{ only = [] }}\nmax_calls = \"unlimited\"\n\
+         valid_for_generation = \"all\"\n"
+    )
+}
+
+#[test]
+fn the_kind_of_a_grant_is_its_structure_and_not_a_word_in_it() {
+    let home = home();
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tool = |name: &str| {
+        format!(
+            "name = \"m\"\nversion = \"1\"\ndescription = \"caveats\"\n[[tools]]\nname = \"{name}\"\n\
+             capabilities = [\"exec:spawn:ls\"]\n"
+        )
+    };
+    let snapshot = json!({
+        "name": "m", "version": "1", "server_capabilities": ["exec:spawn:cat"],
+        "tools": [{ "name": "valid_for_generation", "capabilities": [] }],
+    });
+    let listed = "# fs_read max_calls caveats\nexec:spawn:id\nfs:read:/usr/share/fs_write\n";
+    for (name, text, granted) in [
+        ("a.toml", tool("fs_read"), ["ls"]),
+        ("b.toml", tool("max_calls").replace("name = \"m\"", "name = \"caveats\""), ["ls"]),
+        ("c.json", snapshot.to_string(), ["cat"]),
+        ("d.txt", listed.to_owned(), ["id"]),
+        ("e.toml", table("echo"), ["echo"]),
+        ("f.json", only("true"), ["true"]),
+    ] {
+        let text = text.replace("description = \"caveats\"\n", "# caveats fs_write\n");
+        let command = command(&home, &["--grant", &file(name, &text)]);
+        let own = super::home();
+        assert_eq!(may_start(command, own), granted, "{name}");
+    }
+    // What is two things at once is neither.
+    let mixed = only("true").replacen('{', "{\"name\":\"m\",\"version\":\"1\",", 1);
+    for (name, text) in [("g.json", mixed), ("h.txt", "exec:spawn:id\nname = \"m\"\n".to_owned())] {
+        let output = command(&home, &["--grant", &file(name, &text)]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(3) && said.contains(name), "{name}: {said}");
+    }
 }
