@@ -87,9 +87,17 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
     own_dir("XDG_CACHE_HOME", ".cache")
 }
 
-/// The user's own settings.
-pub(crate) fn configuration() -> Option<PathBuf> {
-    Some(own_dir("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+/// The files that may grant a session something, the first first: our own, and that of agent-bridle.
+pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
+    [own_dir("XDG_CONFIG_HOME", ".config"), bridle_dir()]
+        .into_iter()
+        .flatten()
+        .map(|dir| dir.join("config.toml"))
+}
+
+/// Where agent-bridle keeps its settings.
+fn bridle_dir() -> Option<PathBuf> {
+    Some(home()?.join(".agent-bridle"))
 }
 
 /// How many things can be done at the same time.
@@ -102,9 +110,9 @@ pub(crate) fn journal_dir() -> Option<PathBuf> {
     Some(state_dir()?.join("journal"))
 }
 
-/// Where Bailiwick keeps what is its own: keys, journal, trust, settings.
+/// Where Bailiwick keeps what is its own: keys, journal, trust, settings. Settings of agent-bridle grant too.
 pub(crate) fn own_dirs() -> impl Iterator<Item = PathBuf> {
-    [state_dir(), own_dir("XDG_CONFIG_HOME", ".config")].into_iter().flatten()
+    [state_dir(), own_dir("XDG_CONFIG_HOME", ".config"), bridle_dir()].into_iter().flatten()
 }
 
 /// The same host, where what is Bailiwick's own (keys, journal, trust, settings) is never visible in a sandbox.

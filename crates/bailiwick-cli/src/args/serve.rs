@@ -17,8 +17,8 @@ use crate::facts::Setting;
   bailiwick serve --grant session.toml --http 127.0.0.1:8765
 
 What the session may do comes from --grant and --cap. Without them it comes from the first of
-$BAILIWICK_CAVEATS, $AGENT_BRIDLE_CAVEATS and the table [caveats] of $XDG_CONFIG_HOME/bailiwick/config.toml;
-without any of these nothing is granted. Messages are one a line on stdin and stdout, and nothing else
+$BAILIWICK_CAVEATS, $AGENT_BRIDLE_CAVEATS and the table [caveats] of $XDG_CONFIG_HOME/bailiwick/config.toml,
+then of ~/.agent-bridle/config.toml; without any of these nothing is granted. Messages are one a line on stdin and stdout, and nothing else
 is written there. With --http, stderr says the address and the file that holds the token.
 Exit codes: 0 the client has gone · 2 usage · 3 a grant is unreadable or invalid · 5 fault")]
 pub(crate) struct Serve {

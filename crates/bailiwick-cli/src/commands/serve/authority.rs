@@ -1,9 +1,10 @@
 //! What a session may do, and who says so.
 //!
-//! The command line, else the first of two variables and the configuration file that is there. A source that is there
-//! and cannot be read refuses; it is never passed over for the next.
+//! The command line, else the first of two variables and two configuration files that is there and grants. A source that
+//! is there and cannot be read refuses; it is never passed over for the next.
 
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::caveats::Caveats;
@@ -45,10 +46,12 @@ pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
         let (authority, origin) = of_command_line(args)?;
         return Ok(Granted { authority, origin, is_nothing: false });
     }
-    let found = match of_variables()? {
-        Some(found) => Some(found),
-        None => of_configuration()?,
-    };
+    let mut found = of_variables()?;
+    for path in facts::configurations() {
+        if found.is_none() {
+            found = of_configuration(&path)?;
+        }
+    }
     match found {
         Some((authority, origin)) => Ok(Granted { authority, origin, is_nothing: false }),
         None => {
@@ -130,11 +133,14 @@ fn of_variables() -> Result<Option<(Authority, String)>, Answer> {
     Ok(None)
 }
 
-fn of_configuration() -> Result<Option<(Authority, String)>, Answer> {
-    let Some(path) = facts::configuration().filter(|path: &PathBuf| path.symlink_metadata().is_ok()) else {
+/// The table `[caveats]` of a configuration file.
+fn of_configuration(path: &Path) -> Result<Option<(Authority, String)>, Answer> {
+    let missing =
+        |fault: std::io::Error| matches!(fault.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    if path.symlink_metadata().is_err_and(missing) {
         return Ok(None);
-    };
-    let source = input::read(&path).map_err(|useless| useless.refusal())?;
+    }
+    let source = input::read(path).map_err(|useless| useless.refusal())?;
     match Caveats::parse_config(source.text()) {
         Ok(Some(caveats)) => Ok(Some((authority_of(source, &caveats)?, path.display().to_string()))),
         Ok(None) => Ok(None),

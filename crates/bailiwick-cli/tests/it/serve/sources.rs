@@ -153,6 +153,75 @@ fn table(program: &str) -> String {
 }
 
 #[test]
+fn the_configuration_of_agent_bridle_is_the_last_source() {
+    let with = |own: Option<&str>, peer: &str| {
+        let home = home();
+        let write = |path: &str, text: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        own.into_iter().for_each(|text| write(".config/bailiwick/config.toml", text));
+        write(".agent-bridle/config.toml", peer);
+        let command = command(&home, &[]);
+        may_start(command, home)
+    };
+    assert_eq!(with(None, &table("id")), ["id"]);
+    assert_eq!(with(Some("[other]\nkey = 1\n"), &table("id")), ["id"]);
+    assert_eq!(with(Some(&table("ls")), &table("id")), ["ls"]);
+    assert_eq!(with(None, "[other]\nkey = 1\n"), [""; 0]);
+}
+
+#[test]
+fn a_configuration_of_agent_bridle_that_cannot_be_used_serves_nothing() {
+    use std::os::unix::fs::symlink;
+    type Make = fn(&std::path::Path);
+    let cases: [(&str, Make); 5] = [
+        ("expected", |path| std::fs::write(path, "[caveats]\nexec = \"some\"\n").unwrap()),
+        ("exce", |path| std::fs::write(path, table("id").replace("exec", "exce")).unwrap()),
+        ("UTF-8", |path| std::fs::write(path, b"\xff").unwrap()),
+        ("cannot read", |path| std::fs::create_dir(path).unwrap()),
+        ("cannot read", |path| symlink("/no/such", path).unwrap()),
+    ];
+    for (why, make) in cases {
+        let home = home();
+        let path = home.path().join(".agent-bridle/config.toml");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        make(&path);
+        let output = command(&home, &[]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b""[..]), "{why}: {said}");
+        assert!(said.contains(why) && said.contains(".agent-bridle/config.toml"), "{why}: {said}");
+    }
+}
+
+#[test]
+fn a_session_does_not_reach_the_configurations_that_grant() {
+    let home = home();
+    let file = home.path().join(".agent-bridle/config.toml");
+    let write = |path: &std::path::Path| json!({ "path": path, "content": table("id") });
+    let call = |id: u64, arguments: serde_json::Value| {
+        let params = json!({ "name": "fs_write", "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let cap = format!("fs:read,write:{}", home.path().display());
+    let mut served = Served::of(
+        command(&home, &["--cap", &cap, "--cap", "exec:spawn:mkdir", "--cap", "exec:spawn:cp"]),
+        home,
+    );
+    let made = served.shell(1, json!({ "program": "mkdir", "args": ["-p", file.parent().unwrap()] }));
+    assert!(
+        !file.parent().unwrap().exists() || made["result"]["structuredContent"]["exit_code"] != 0,
+        "{made}"
+    );
+    let wrote = served.ask(&call(2, write(&file)));
+    assert_eq!(wrote["result"]["isError"], true, "{wrote}");
+    assert!(!file.exists());
+    let beside = served.home.path().join("beside.toml");
+    assert_eq!(served.ask(&call(3, write(&beside)))["result"]["isError"], false);
+}
+
+#[test]
 fn the_kind_of_a_grant_is_its_structure_and_not_a_word_in_it() {
     let home = home();
     let file = |name: &str, text: &str| {
