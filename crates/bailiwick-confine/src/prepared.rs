@@ -142,7 +142,8 @@ impl Prepared {
     }
 
     /// The same with its details.
-    pub(crate) const fn status(&self) -> &Status {
+    #[must_use]
+    pub const fn status(&self) -> &Status {
         &self.status
     }
 

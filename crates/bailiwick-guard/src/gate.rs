@@ -27,7 +27,7 @@ use crate::grant::{Effective, Grant, Missing, PerTool};
 use crate::interceptor::{Interceptor, judge_all};
 use crate::tool::{Required, ToolError};
 use bailiwick_guardrails::Rules;
-use bailiwick_guardrails::Session;
+use crate::session::Session;
 use bailiwick_guardrails::digest;
 use bailiwick_guardrails::{Call, Verdict, too_often};
 use bailiwick_journal::Journal;

@@ -14,10 +14,11 @@ mod network_events;
 mod offload;
 mod open;
 mod registry;
+mod session;
 mod tool;
 pub mod tools;
 
-pub use bailiwick_guardrails::{Call, Consent, Rules, Session, Verdict, arguments};
+pub use bailiwick_guardrails::{Call, Consent, Rules, Verdict, arguments};
 pub use gate::{Approval, Gate, Permit, Refusal, ToolContext};
 pub use grant::Grant;
 pub use guarded::{Answered, Guarded, GuardedFault};
@@ -26,4 +27,5 @@ pub use network_events::network_event;
 pub use offload::CancelFlag;
 pub use open::WriteMode;
 pub use registry::{Registry, RegistryBuilder};
+pub use session::{FixedHosts, Session};
 pub use tool::{Definition, Effect, Hints, Listener, News, Required, Stream, Tool, ToolError};

@@ -19,7 +19,7 @@ use crate::interceptor::{Approver, Interceptor};
 use crate::offload::{CallThreads, CancelFlag};
 use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
 use bailiwick_guardrails::Rules;
-use bailiwick_guardrails::Session;
+use crate::session::Session;
 use bailiwick_guardrails::{Call, Consent};
 use bailiwick_journal::Journal;
 

@@ -18,7 +18,7 @@ pub use fs_list::FsList;
 pub use fs_read::FsRead;
 pub use fs_search::FsSearch;
 pub use fs_write::FsWrite;
-pub use shell::Shell;
+pub use shell::{Shell, shell_plan};
 #[cfg(feature = "fetch")]
 pub use web_fetch::{Page, PageKind, WebFetch};
 

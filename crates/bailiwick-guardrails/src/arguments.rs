@@ -22,7 +22,7 @@ use bailiwick_policy::path::{AbsPath, PathPattern, PathScope};
 use serde_json::Value;
 
 use crate::resolve::{absolute, real};
-use crate::session::Session;
+use crate::surroundings::Surroundings;
 
 /// How deep arguments may nest.
 const MAX_DEPTH: usize = 64;
@@ -77,7 +77,7 @@ impl ArgumentRules {
     ///
     /// # Errors
     /// The denial of the first path that is not, or that cannot be judged.
-    pub fn judge(&self, tool: &str, args: &Value, session: &Session) -> Result<(), Denial> {
+    pub fn judge(&self, tool: &str, args: &Value, session: &Surroundings) -> Result<(), Denial> {
         self.walk(tool, args, None, session, 0)
     }
 
@@ -87,7 +87,7 @@ impl ArgumentRules {
         tool: &str,
         value: &Value,
         inherited: Option<Treatment>,
-        session: &Session,
+        session: &Surroundings,
         depth: usize,
     ) -> Result<(), Denial> {
         if depth > MAX_DEPTH {
@@ -120,7 +120,7 @@ impl ArgumentRules {
         tool: &str,
         text: &str,
         treatment: Option<Treatment>,
-        session: &Session,
+        session: &Surroundings,
     ) -> Result<(), Denial> {
         let Some((path, treatment)) = path_in(text, treatment, session) else { return Ok(()) };
         let unreadable = |why: String| {
@@ -170,7 +170,7 @@ impl ArgumentRules {
 fn path_in(
     text: &str,
     treatment: Option<Treatment>,
-    session: &Session,
+    session: &Surroundings,
 ) -> Option<(Result<String, &'static str>, Treatment)> {
     let expected = treatment.unwrap_or(Treatment::Either);
     if expected == Treatment::Text {

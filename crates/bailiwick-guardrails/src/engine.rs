@@ -12,7 +12,7 @@ use super::history::History;
 use super::protect::Protected;
 use super::rails::Rails;
 use super::rules::{Rules, Timeline};
-use super::session::Session;
+use super::surroundings::Surroundings;
 use super::verdict::Verdict;
 
 /// What calls of a session are judged by.
@@ -67,7 +67,7 @@ impl Engine<'_> {
         if let Err(denial) = rules.judge_past(tool, &OfServer { past, server }) {
             return Verdict::Deny(denial);
         }
-        let session = Session::new(self.workdir);
+        let session = Surroundings::new(self.workdir);
         let session = self.home.iter().fold(session, |session, home| session.with_home(home));
         rules.judge_call(tool, call.params(), &session)
     }

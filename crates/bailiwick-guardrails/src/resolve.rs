@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::path::AbsPath;
 
-use crate::session::Session;
+use crate::surroundings::Surroundings;
 
 /// As many links as the kernel follows.
 const MAX_LINKS: usize = 40;
@@ -42,7 +42,7 @@ pub enum Unresolved {
 ///
 /// # Errors
 /// Why it cannot be judged.
-pub fn absolute(text: &str, session: &Session) -> Result<PathBuf, Unresolved> {
+pub fn absolute(text: &str, session: &Surroundings) -> Result<PathBuf, Unresolved> {
     if text.contains('\0') {
         return Err(Unresolved::Nul);
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn names_for_home_are_understood_or_refused() {
-        let session = Session::new("/base").with_home("/home/u");
+        let session = Surroundings::new("/base").with_home("/home/u");
         let read = |text: &str| absolute(text, &session);
         assert_eq!(read("~/x"), Ok("/home/u/x".into()));
         assert_eq!(read("~//x"), Ok("/home/u/x".into()));
@@ -138,6 +138,6 @@ mod tests {
         assert_eq!(read("/a"), Ok("/a".into()));
         assert_eq!(read("~root/x"), Err(Unresolved::OtherHome));
         assert_eq!(read("a\0b"), Err(Unresolved::Nul));
-        assert_eq!(absolute("~", &Session::new("/")), Err(Unresolved::Home));
+        assert_eq!(absolute("~", &Surroundings::new("/")), Err(Unresolved::Home));
     }
 }

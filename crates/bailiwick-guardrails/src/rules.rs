@@ -9,7 +9,7 @@ use bailiwick_policy::manifest::{Checked, Constraints};
 use serde_json::Value;
 
 use crate::arguments::{ArgumentRules, Treatment};
-use crate::session::Session;
+use crate::surroundings::Surroundings;
 use crate::verdict::Verdict;
 
 /// What happened in a session before this call.
@@ -111,8 +111,8 @@ impl Rules {
 
     /// What the rules say about the arguments of a call, and whether a person must consent.
     #[must_use]
-    pub fn judge_call(&self, tool: &str, args: &Value, session: &Session) -> Verdict {
-        if let Some(Err(denial)) = self.arguments.as_ref().map(|rules| rules.judge(tool, args, session)) {
+    pub fn judge_call(&self, tool: &str, args: &Value, around: &Surroundings) -> Verdict {
+        if let Some(Err(denial)) = self.arguments.as_ref().map(|rules| rules.judge(tool, args, around)) {
             return Verdict::Deny(denial);
         }
         if self.constraints.confirm { Verdict::Ask(format!("may `{tool}` run?")) } else { Verdict::Allow }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use bailiwick_egress::Resolver;
+use bailiwick_guard::FixedHosts;
 use bailiwick_policy::enforcement::Requirement;
 use clap::{Args, ValueEnum};
 
@@ -66,12 +68,8 @@ pub(crate) struct Run {
     /// Say on stderr whom the command reaches and whom it may not.
     #[arg(long)]
     pub(crate) net_log: bool,
-    /// Ask this name server instead of the system's resolver.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) dns: Option<NameServer>,
-    /// Take this address for a name and ask nobody; may be repeated.
-    #[arg(long = "hosts", value_name = "NAME=IP")]
-    pub(crate) hosts: Vec<HostEntry>,
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
     /// Record the run in the journal there, or in the usual one.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     pub(crate) journal: Option<Option<PathBuf>>,
@@ -81,6 +79,33 @@ pub(crate) struct Run {
     /// The command and its arguments.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How names of the network are found.
+#[derive(Debug, Args)]
+pub(crate) struct NameOptions {
+    /// Ask this name server instead of the system's resolver.
+    #[arg(long, value_name = "ADDRESS")]
+    dns: Option<NameServer>,
+    /// Take this address for a name and ask nobody; may be repeated.
+    #[arg(long = "hosts", value_name = "NAME=IP")]
+    hosts: Vec<HostEntry>,
+}
+
+impl NameOptions {
+    /// Who is asked for addresses.
+    pub(crate) fn resolver(&self) -> Resolver {
+        self.dns.map_or_else(Resolver::default, |server| Resolver::Server(server.0))
+    }
+
+    /// The addresses that names have whatever a name server says.
+    pub(crate) fn hosts(&self) -> FixedHosts {
+        let mut hosts = FixedHosts::new();
+        for entry in &self.hosts {
+            hosts.entry(entry.name.as_str().into()).or_default().push(entry.address);
+        }
+        hosts
+    }
 }
 
 /// Which sandbox holds a command.

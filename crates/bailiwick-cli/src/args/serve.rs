@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::AnswerFormat;
+use super::run::NameOptions;
 use crate::facts::Setting;
 
 /// Arguments of `serve`.
@@ -34,6 +35,8 @@ pub(crate) struct Serve {
     /// Where relative paths start and programs run; the current folder if absent.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
     /// Hold calls to a project's guardrails, `DIR/.agents/guardrails.toml`.
     #[arg(long, value_name = "FILE")]
     pub(crate) guardrails: Option<PathBuf>,

@@ -53,7 +53,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         return explain::answer(args, &granted, &cwd);
     }
     let journal = open_journal(args)?;
-    let builder = with_tools(Registry::builder(journal.clone(), session(&cwd).with_locked(governing(args)?)));
+    let builder = with_tools(args, Registry::builder(journal.clone(), session(args, &cwd)?));
     let tools = match &args.guardrails {
         None => Tools::Plain(builder.build()?),
         Some(file) => match guarded(file, builder)? {
@@ -75,13 +75,15 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
 }
 
 /// Every tool that is served. Without the program that reads pages, they are given as their source.
-fn with_tools(builder: RegistryBuilder) -> RegistryBuilder {
+fn with_tools(args: &Serve, builder: RegistryBuilder) -> RegistryBuilder {
     let program = pages::program();
     let read = move |html: String, url: &str, flag: &CancelFlag| match &program {
         Some(program) => pages::read(program, &html, url, flag),
         None => Ok(Page::plain(PageKind::Source, html)),
     };
-    tools::local(builder).tool(WebFetch::reading_with(read))
+    let fetch = WebFetch::reading_with(read).with_resolver(args.names.resolver());
+    let fetch = args.names.hosts().into_iter().fold(fetch, |fetch, (name, all)| fetch.with_host(&name, all));
+    tools::local(builder).tool(fetch)
 }
 
 fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
@@ -142,16 +144,17 @@ fn greet(granted: &Granted, over_http: bool) {
     }
 }
 
-fn session(cwd: &Path) -> Session {
+fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let session = Session::new(cwd).with_own(facts::own_dirs());
+    let session = Session::new(cwd).with_own(facts::own_dirs()).with_locked(governing(args)?);
+    let session = session.with_names(args.names.resolver(), args.names.hosts());
     let session = session.with_env(facts::environment_of_caller().filter_map(text));
-    match facts::home() {
+    Ok(match facts::home() {
         Some(home) => session.with_home(home),
         None => session,
-    }
+    })
 }
 
 /// Where the session works, links followed.
@@ -173,10 +176,15 @@ fn governing(args: &Serve) -> anyhow::Result<Vec<PathBuf>> {
     files.map(real).collect()
 }
 
-fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
+/// Where the journal of the session is kept.
+fn journal_dir(args: &Serve) -> anyhow::Result<PathBuf> {
     let dir = args.journal.clone().or_else(facts::journal_dir);
     let dir = dir.context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
-    let dir = real_path(&dir, &[]).with_context(|| format!("cannot look at `{}`", dir.display()))?;
+    real_path(&dir, &[]).with_context(|| format!("cannot look at `{}`", dir.display()))
+}
+
+fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
+    let dir = journal_dir(args)?;
     let journal = Journal::open(&dir, new_session()?, Options::default());
     journal.with_context(|| format!("cannot open the journal in `{}`", dir.display()))
 }

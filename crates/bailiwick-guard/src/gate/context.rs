@@ -23,7 +23,7 @@ use super::Shared;
 use crate::offload::CancelFlag;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
 use crate::tool::{Listener, News, Stream, ToolError};
-use bailiwick_guardrails::Session;
+use crate::session::Session;
 use bailiwick_guardrails::resolve::{absolute, real};
 use bailiwick_journal::Journal;
 

@@ -27,6 +27,7 @@ use tokio::net::unix::pipe;
 use self::answer::Answer;
 use self::args::{Args, Work};
 use self::plan::Held;
+pub use self::plan::shell_plan;
 use self::run::{Outcome, Stage, Witness};
 use self::script::{Execution, Script, State, Surroundings, Three, admit};
 use crate::gate::ToolContext;
@@ -149,7 +150,7 @@ impl Task {
     ) -> Result<Value, ToolError> {
         let failed = |source| ToolError::Exec { program: "shell".to_owned(), source };
         let (stdio, ends) = open(stdin).map_err(failed)?;
-        let witness = Witness::new(context.journal().clone(), context.tool().to_string());
+        let witness = Witness::of(context);
         let worked = self.work(held, &witness, stdio, deadline, dropped, context);
         let out = streams::capture(ends.stdout, |text| context.tell(Stream::Output, text));
         let err = streams::capture(ends.stderr, |text| context.tell(Stream::Errors, text));

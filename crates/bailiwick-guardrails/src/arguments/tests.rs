@@ -12,9 +12,9 @@ fn rules(lines: &[&str]) -> ArgumentRules {
     ArgumentRules::within(set.authority().read().clone(), set.authority().write().clone())
 }
 
-fn session() -> Session {
+fn session() -> Surroundings {
     let top = ["etc", "usr", "srv", "home", "tmp"].map(str::to_owned);
-    Session::new("/srv/job").with_home("/home/u").with_top_level(top)
+    Surroundings::new("/srv/job").with_home("/home/u").with_top_level(top)
 }
 
 fn code(rules: &ArgumentRules, args: Value) -> Option<DenialCode> {

@@ -1,11 +1,10 @@
 //! The network of a confined command: its sockets are answered here, outside, by name.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use bailiwick_confine::EgressSockets;
-use bailiwick_egress::{Egress, Event, Options, Resolver, Running, Sockets};
+use bailiwick_egress::{Egress, Event, Options, Running, Sockets};
 use bailiwick_guard::network_event;
 use bailiwick_policy::plan::Plan;
 
@@ -20,15 +19,11 @@ pub(super) fn serve(
     sockets: EgressSockets,
     record: &Arc<Record>,
 ) -> anyhow::Result<Running> {
-    let mut hosts: BTreeMap<Box<str>, Vec<_>> = BTreeMap::new();
-    for entry in &args.hosts {
-        hosts.entry(entry.name.as_str().into()).or_default().push(entry.address);
-    }
     let (told, shown) = (Arc::clone(record), args.net_log);
     let tool = super::subject(plan).to_owned();
     let options = Options {
-        resolver: args.dns.map_or_else(Resolver::default, |server| Resolver::Server(server.0)),
-        hosts,
+        resolver: args.names.resolver(),
+        hosts: args.names.hosts(),
         events: Box::new(move |event| tell(&event, &told, &tool, shown)),
         ..Options::default()
     };

@@ -1,25 +1,26 @@
 //! `bailiwick serve --explain`: what a session may do, and how this host would hold each tool to it.
 //!
-//! A tool that starts programs is held by the sandbox, and what that holds is asked of this host. The others run in the
-//! server itself, which asks the gate first: that is stated as `advisory`, because nothing but the server holds it.
+//! A tool that starts programs is held by the sandbox: the plan is the one that a call would run with, and what holds it is
+//! asked of this host. The others run in the server itself, which asks the gate first: that is stated as `advisory`,
+//! because nothing but the server holds it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use bailiwick_confine::host::located;
-use bailiwick_confine::{Command, Options, Prepared};
-use bailiwick_guard::Registry;
-use bailiwick_journal::{self, Journal, new_session};
+use bailiwick_confine::{Command, Options, Prepared, Status};
+use bailiwick_journal::{Journal, new_session};
+use bailiwick_guard::tools::shell_plan;
+use bailiwick_guard::{Registry, Session};
 use bailiwick_policy::enforcement::{Aspect, Coverage};
-use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::plan::{FileGrant, Plan};
 use serde_json::{Value, json};
 
-use super::{Granted, session, with_tools};
+use super::{Granted, journal_dir, session, with_tools};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::args::serve::Serve;
+use crate::facts;
 use crate::render::{escape, json, style};
 
 /// Tools that start programs, and so run in the sandbox.
@@ -28,7 +29,7 @@ const SANDBOXED: [&str; 1] = ["shell"];
 /// How a tool is held.
 enum Held {
     /// By the sandbox, so.
-    Sandbox(Box<Coverage>),
+    Sandbox(Box<Status>),
     /// This host cannot hold it: it would not run.
     Refused(String),
     /// By the server's own asking.
@@ -38,15 +39,16 @@ enum Held {
 pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Result<Answer> {
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
     let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
-    let registry = with_tools(Registry::builder(journal.clone(), session(cwd))).build()?;
-    let sandbox = sandbox(granted);
+    let session = session(args, cwd)?;
+    let registry = with_tools(args, Registry::builder(journal.clone(), session.clone())).build()?;
+    let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?));
     let tools: Vec<(String, Held)> = registry
         .definitions()
         .map(|tool| {
             let sandboxed = SANDBOXED.contains(&tool.name);
             let held = match &sandbox {
                 _ if !sandboxed => Held::Gate,
-                Ok(coverage) => Held::Sandbox(Box::new(coverage.clone())),
+                Ok(status) => Held::Sandbox(Box::new(status.clone())),
                 Err(why) => Held::Refused(why.clone()),
             };
             (tool.name.to_owned(), held)
@@ -63,15 +65,22 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
 }
 
 /// What the sandbox would hold for a program of this session.
-fn sandbox(granted: &Granted) -> Result<Coverage, String> {
-    let plan = |facts: &HostFacts| {
-        Plan::of("shell", &granted.authority, facts).map_err(|finding| finding.message().to_owned())
-    };
-    let first = plan(&HostFacts::unknown())?;
-    let known = located(HostFacts::unknown(), first.files().iter().map(FileGrant::path));
-    let plan = plan(&known.map_err(|unseen| format!("{unseen}: {}", unseen.source))?)?;
-    let prepared = Prepared::new(&plan, Command::new("true"), Options::default());
-    prepared.map(|prepared| prepared.predicted().clone()).map_err(|refusal| refusal.to_string())
+fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> Result<Status, String> {
+    let plan = shell_plan(&granted.authority, own.iter().map(PathBuf::as_path), session)?;
+    let command = Command { cwd: Some(session.cwd().to_owned()), ..Command::new("true") };
+    let prepared = Prepared::new(&plan, command, Options::default());
+    prepared.map(|prepared| prepared.status().clone()).map_err(|refusal| refusal.to_string())
+}
+
+/// Bailiwick's own folders, by their names and where these lead, as a registry has them.
+fn own_dirs(journal: &Path) -> Vec<PathBuf> {
+    let named = facts::own_dirs().chain([journal.to_owned()]);
+    named.flat_map(|dir| [dir.canonicalize().unwrap_or_else(|_| dir.clone()), dir]).collect()
+}
+
+/// What the sandbox leaves out or cannot cover, each once.
+fn notes(status: &Status) -> BTreeSet<&str> {
+    status.details.iter().map(String::as_str).collect()
 }
 
 fn text(granted: &Granted, cwd: &Path, lines: Option<&[String]>, tools: &[(String, Held)]) -> String {
@@ -90,11 +99,16 @@ fn text(granted: &Granted, cwd: &Path, lines: Option<&[String]>, tools: &[(Strin
     let _ = writeln!(text, "\n{}", style::strong("Tools, and who holds them to it on this host"));
     for (name, held) in tools {
         let how = match held {
-            Held::Sandbox(coverage) => aspects(coverage),
+            Held::Sandbox(status) => aspects(&status.coverage),
             Held::Refused(why) => format!("refused: {why}"),
             Held::Gate => "advisory: the server asks the gate before each file or host".to_owned(),
         };
         let _ = writeln!(text, "  {name:<10} {}", escape::line(&how));
+        if let Held::Sandbox(status) = held {
+            for note in notes(status) {
+                let _ = writeln!(text, "  {:<10} {}: {}", "", style::faint("note"), escape::line(note));
+            }
+        }
     }
     if let Some(guidance) = granted.guidance() {
         let _ = writeln!(text, "\n{guidance}");
@@ -119,9 +133,13 @@ fn document(
         CountBound::AtMost(calls) => calls.into(),
     };
     let tool = |(name, held): &(String, Held)| match held {
-        Held::Sandbox(coverage) => {
-            json!({ "name": name, "held_by": "sandbox", "coverage": coverage.to_json(), "refused": null })
-        }
+        Held::Sandbox(status) => json!({
+            "name": name,
+            "held_by": "sandbox",
+            "coverage": status.coverage.to_json(),
+            "notes": notes(status),
+            "refused": null,
+        }),
         Held::Refused(why) => json!({ "name": name, "held_by": "sandbox", "coverage": null, "refused": why }),
         Held::Gate => json!({ "name": name, "held_by": "server", "level": "advisory", "refused": null }),
     };

@@ -1,8 +1,10 @@
 //! `serve --explain`: what the session may do and who holds it.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use super::{command, home};
+use serde_json::{Value, json};
+
+use super::{Served, command, home};
 
 fn explained(args: &[&str]) -> String {
     let home = home();
@@ -34,4 +36,38 @@ fn it_says_the_same_to_programs() {
 fn without_a_grant_it_says_how_to_grant() {
     let text = explained(&["--explain"]);
     assert!(text.contains("  nothing\n") && text.contains("bailiwick serve --cap"), "{text}");
+}
+
+#[test]
+fn it_explains_the_plan_that_runs() {
+    let home = home();
+    let grant = home.path().join("grant.txt");
+    // The grant lies in what it opens, and Bailiwick's own folders lie in it too.
+    let lines = format!("exec:spawn:true\nfs:read,write:{}\nfs:read:/no/such/place\n", home.path().display());
+    std::fs::write(&grant, lines).unwrap();
+    for dir in [".config/bailiwick", ".local/state/bailiwick/journal"] {
+        std::fs::create_dir_all(home.path().join(dir)).unwrap();
+    }
+    let args = ["--grant", grant.to_str().unwrap()];
+    let output = command(&home, &[&args[..], &["--explain", "--format", "json"]].concat()).output().unwrap();
+    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut served = Served::of(command(&home, &args), super::home());
+    let ran = served.shell(1, json!({ "program": "true" }))["result"]["structuredContent"].clone();
+    let shell = explained["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "shell").unwrap();
+    let levels: Value = shell["coverage"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(axis, held)| (axis.clone(), held["level"].clone()))
+        .collect();
+    assert_eq!(levels, ran["enforcement"], "{shell}");
+    let notes = |notes: &Value| -> BTreeSet<String> {
+        notes.as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()).collect()
+    };
+    assert!(!notes(&ran["notes"]).is_empty(), "{ran}");
+    assert_eq!(notes(&shell["notes"]), notes(&ran["notes"]), "{shell}");
+    let text =
+        String::from_utf8(command(&home, &[&args[..], &["--explain"]].concat()).output().unwrap().stdout);
+    let text = text.unwrap();
+    assert!(text.contains("`/no/such/place` does not exist and is left out"), "{text}");
 }

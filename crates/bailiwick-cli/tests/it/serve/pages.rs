@@ -116,3 +116,24 @@ fn the_command_itself_has_no_html_parser() {
     assert!(has(env!("CARGO_BIN_EXE_bailiwick-page")), "the name proves nothing");
     assert!(!has(env!("CARGO_BIN_EXE_bailiwick")));
 }
+
+#[test]
+fn names_are_those_that_the_command_line_gives() {
+    let (home, at) = (home(), page());
+    let cap = format!("net:connect:page.test:{}?blockPrivate=false", at.port());
+    let args = ["--cap", &cap, "--cap", "exec:spawn:bash", "--hosts", "page.test=127.0.0.1"];
+    // A name server that answers nobody: the name is not asked for.
+    let args = [&args[..], &["--dns", "127.0.0.1:9"]].concat();
+    let mut served = Served::of(super::command(&home, &args), home);
+    let url = format!("http://page.test:{}/", at.port());
+    let params = json!({ "name": "web_fetch", "arguments": { "url": url } });
+    let answer = served.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    assert_eq!(answer["result"]["structuredContent"]["title"], "A page", "{answer}");
+    let script = format!(
+        "exec 3<>/dev/tcp/page.test/{0} && printf 'GET / HTTP/1.1\\r\\nHost: page.test:{0}\\r\\n\\r\\n' >&3 && read -r line <&3 && echo \"$line\"",
+        at.port()
+    );
+    let answer = served.shell(2, json!({ "program": "bash", "args": ["-c", script] }));
+    let said = answer["result"]["structuredContent"]["stdout"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(said.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 use bailiwick_confine::host::{located, with_locked, with_own};
+use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{FileGrant, Plan};
 
 use super::args::is_loader;
 use crate::gate::ToolContext;
+use crate::session::Session;
 
 /// A plan, and the session's values of the variables that the call may see.
 pub(super) struct Held {
@@ -37,13 +40,26 @@ impl Held {
 }
 
 pub(super) fn plan(context: &ToolContext) -> Result<Plan, String> {
-    let of = |facts: &HostFacts| Plan::of("shell", context.authority(), facts);
+    shell_plan(context.authority(), context.own(), context.session())
+}
+
+/// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these folders are
+/// Bailiwick's own.
+///
+/// # Errors
+/// Why there is no such plan: a granted path cannot be looked at, or the authority cannot be planned.
+pub fn shell_plan<'a>(
+    authority: &Authority,
+    mut own: impl Iterator<Item = &'a Path>,
+    session: &Session,
+) -> Result<Plan, String> {
+    let of = |facts: &HostFacts| Plan::of("shell", authority, facts);
     let first = of(&HostFacts::unknown()).map_err(|finding| finding.to_string())?;
-    let known = context.own().try_fold(HostFacts::unknown(), |known, own| {
+    let known = own.try_fold(HostFacts::unknown(), |known, own| {
         let own = own.to_str().and_then(|path| AbsPath::new(path).ok());
         own.map(|own| with_own(known, own)).ok_or("a folder of Bailiwick's own is not text")
     })?;
-    let locked = context.session().locked().iter();
+    let locked = session.locked().iter();
     let known = locked.filter_map(|file| AbsPath::new(file.to_str()?).ok()).fold(known, with_locked);
     let known = located(known, first.files().iter().map(FileGrant::path));
     let known = known.map_err(|unseen| format!("{unseen}: {}", unseen.source))?;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use bailiwick_confine::{
     Command, Confined, Exit, Fault, Options, Prepared, Refusal, Status, Stdio, Step, System,
 };
-use bailiwick_egress::{Egress, Event, Running, Sockets};
+use bailiwick_egress::{Egress, Event, Resolver, Running, Sockets};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -21,7 +21,9 @@ use rustix::io::Errno;
 use super::streams;
 use bailiwick_journal::Journal;
 
+use crate::gate::ToolContext;
 use crate::network_events::network_event;
+use crate::session::FixedHosts;
 
 /// One program of a pipeline.
 pub(super) struct Stage {
@@ -45,17 +47,19 @@ pub(super) struct Ended {
     pub(super) held: Vec<Status>,
 }
 
-/// Where decisions of the network go: the journal, and those that refuse into the result.
+/// How names are found, and where decisions of the network go: the journal, and those that refuse into the result.
 #[derive(Clone)]
 pub(super) struct Witness {
     journal: Journal,
     tool: String,
+    names: (Resolver, FixedHosts),
     refused: Arc<Mutex<Vec<Event>>>,
 }
 
 impl Witness {
-    pub(super) fn new(journal: Journal, tool: String) -> Self {
-        Self { journal, tool, refused: Arc::default() }
+    pub(super) fn of(context: &ToolContext) -> Self {
+        let (journal, tool) = (context.journal().clone(), context.tool().to_string());
+        Self { journal, tool, names: context.session().names(), refused: Arc::default() }
     }
 
     /// What the network was refused so far, each once.
@@ -207,8 +211,10 @@ fn confined(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, (O
         let bailiwick_confine::EgressSockets { dns_udp, dns_tcp, relays, redirected } = sockets;
         let sockets = Sockets { dns_udp, dns_tcp, relays, redirected };
         let witness = witness.clone();
+        let (resolver, hosts) = witness.names.clone();
         let events = Box::new(move |event| witness.note(&event));
-        let options = bailiwick_egress::Options { events, ..bailiwick_egress::Options::default() };
+        let options =
+            bailiwick_egress::Options { events, resolver, hosts, ..bailiwick_egress::Options::default() };
         Egress::new(stage.plan.network(), options).serve(sockets)
     });
     let network = network.transpose().map_err(|fault| (None, fault))?;

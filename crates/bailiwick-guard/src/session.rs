@@ -1,39 +1,44 @@
 //! What a session knows of its surroundings, fixed when it starts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+
+use bailiwick_egress::Resolver;
+use bailiwick_guardrails::Surroundings;
+
+/// Addresses that names have whatever a name server says.
+pub type FixedHosts = BTreeMap<Box<str>, Vec<IpAddr>>;
 
 /// Working directory, home, environment and top-level directories, gathered once at the edge.
 #[derive(Debug, Clone)]
 pub struct Session {
-    cwd: PathBuf,
-    home: Option<PathBuf>,
+    around: Surroundings,
     env: BTreeMap<String, String>,
-    top_level: BTreeSet<String>,
     own: Vec<PathBuf>,
     locked: Vec<PathBuf>,
+    resolver: Resolver,
+    hosts: FixedHosts,
 }
 
 impl Session {
     /// A session that works in `cwd`, an absolute path. It has no home and no environment.
     #[must_use]
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
-        let top_level = std::fs::read_dir("/").into_iter().flatten().filter_map(Result::ok);
-        let top_level = top_level.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         Self {
-            cwd: cwd.into(),
-            home: None,
+            around: Surroundings::new(cwd),
             env: BTreeMap::new(),
-            top_level,
             own: Vec::new(),
             locked: Vec::new(),
+            resolver: Resolver::default(),
+            hosts: FixedHosts::new(),
         }
     }
 
     /// The same session, where `~` is `home`.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
-        self.home = Some(home.into());
+        self.around = self.around.with_home(home);
         self
     }
 
@@ -47,7 +52,7 @@ impl Session {
     /// The same session on a host with these top-level directories.
     #[must_use]
     pub fn with_top_level(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.top_level = names.into_iter().collect();
+        self.around = self.around.with_top_level(names);
         self
     }
 
@@ -67,44 +72,48 @@ impl Session {
         self
     }
 
+    /// The same session, where programs of the sandbox find names so: these addresses for these names, and `resolver` for
+    /// all others. Addresses are judged like all others.
+    #[must_use]
+    pub fn with_names(mut self, resolver: Resolver, hosts: FixedHosts) -> Self {
+        (self.resolver, self.hosts) = (resolver, hosts);
+        self
+    }
+
     /// Where relative paths start.
     #[must_use]
     pub fn cwd(&self) -> &Path {
-        &self.cwd
+        self.around.cwd()
     }
 
     /// What `~` stands for.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
-        self.home.as_deref()
+        self.around.home()
     }
 
-    /// A variable of the environment.
-    #[must_use]
-    pub fn variable(&self, name: &str) -> Option<&str> {
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str)
     }
 
-    /// All variables of the environment.
-    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Bailiwick's own directories.
-    #[must_use]
-    pub fn own(&self) -> &[PathBuf] {
+    pub(crate) fn names(&self) -> (Resolver, FixedHosts) {
+        (self.resolver, self.hosts.clone())
+    }
+
+    pub(crate) fn own(&self) -> &[PathBuf] {
         &self.own
     }
 
-    /// The files that say what the session may do.
-    #[must_use]
-    pub fn locked(&self) -> &[PathBuf] {
+    pub(crate) fn locked(&self) -> &[PathBuf] {
         &self.locked
     }
 
-    /// Whether the host had a top-level directory of this name when the session started.
-    #[must_use]
-    pub fn has_top_level(&self, name: &str) -> bool {
-        self.top_level.contains(name)
+    /// Where paths in arguments start and lead.
+    pub(crate) const fn surroundings(&self) -> &Surroundings {
+        &self.around
     }
 }
