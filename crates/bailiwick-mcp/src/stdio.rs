@@ -3,7 +3,7 @@
 //! Every line is answered or passed on, whatever it holds, and the next one is read. Memory is bounded: a line has at
 //! most 16 MiB, what is longer is skipped and answered; requests that wait for their answer are bounded in number and
 //! size, and one more is told to come back later; of answers that wait to be read, one at a time is a line. When the input
-//! ends, running calls have a moment to finish and are
+//! ends or `exit` is sent, running calls have a moment to finish and are
 //! then cut off; when nobody reads the output, at once.
 //!
 //! Fails closed when: a message can be read in two ways (a key that is given twice). It is refused.
@@ -73,6 +73,8 @@ struct Lines<R, W> {
     answering: Option<JoinHandle<()>>,
     /// The opening, until it is answered: nothing is read meanwhile, so that its answer comes first.
     opening: Option<RequestId>,
+    /// Whether a legacy client has asked for the end: nothing new is begun.
+    is_shut_down: bool,
     /// Since the input ended: until when calls may run.
     until: Option<Instant>,
 }
@@ -89,12 +91,14 @@ where
             pending: Arc::default(),
             answering: None,
             opening: None,
+            is_shut_down: false,
             until: None,
         }
     }
 
-    fn answer(&mut self, malformed: &Malformed) {
-        let (output, line) = (self.output.clone(), malformed.to_line());
+    /// Writes a line of our own.
+    fn answer(&mut self, line: Vec<u8>) {
+        let output = self.output.clone();
         // A reader that has gone ends the service; nothing is left to do here.
         self.answering = Some(tokio::spawn(async move { drop(output.write(|| Ok(line)).await) }));
     }
@@ -103,6 +107,9 @@ where
     fn admit(&self, message: &mut ClientJsonRpcMessage, size: usize) -> Result<(), Malformed> {
         match message {
             JsonRpcMessage::Request(request) => {
+                if self.is_shut_down {
+                    return Err(Malformed::shut_down(request.id.clone()));
+                }
                 let keeper = self.pending.add(&request.id, size)?;
                 request.request.extensions_mut().insert(keeper);
                 Ok(())
@@ -183,12 +190,20 @@ where
                 }
             };
             match read {
-                Ok(Some(message)) => {
-                    self.opening = opening(&message);
-                    return Some(message);
-                }
+                Ok(Some(message)) => match ending(&message) {
+                    Some(Ending::Shutdown(id)) => {
+                        drop(self.pending.remove(&id));
+                        self.is_shut_down = true;
+                        self.answer(message::null_result(id));
+                    }
+                    Some(Ending::Exit) => self.until = Some(Instant::now() + LINGER),
+                    None => {
+                        self.opening = opening(&message);
+                        return Some(message);
+                    }
+                },
                 Ok(None) => {}
-                Err(malformed) => self.answer(&malformed),
+                Err(malformed) => self.answer(malformed.to_line()),
             }
         }
     }
@@ -198,6 +213,26 @@ where
             drop(answering.await);
         }
         Ok(())
+    }
+}
+
+/// How clients of the first era end a session: the request `shutdown`, then the notification `exit`.
+enum Ending {
+    Shutdown(RequestId),
+    Exit,
+}
+
+fn ending(message: &ClientJsonRpcMessage) -> Option<Ending> {
+    match message {
+        JsonRpcMessage::Request(request) => {
+            let ClientRequest::CustomRequest(custom) = &request.request else { return None };
+            (custom.method == "shutdown").then(|| Ending::Shutdown(request.id.clone()))
+        }
+        JsonRpcMessage::Notification(note) => {
+            let ClientNotification::CustomNotification(custom) = &note.notification else { return None };
+            (custom.method == "exit").then_some(Ending::Exit)
+        }
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => None,
     }
 }
 

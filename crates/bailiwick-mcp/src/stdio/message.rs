@@ -60,6 +60,10 @@ impl Malformed {
         Self::request("a request of this id waits for its answer").of(Some(id))
     }
 
+    pub(super) fn shut_down(id: RequestId) -> Self {
+        Self::request("the session was shut down; only `exit` is left").of(Some(id))
+    }
+
     pub(super) fn busy(id: RequestId) -> Self {
         let message = "busy: too many requests wait for their answers; ask again when one has ended";
         Self::new(OWN_ERROR, message).of(Some(id))
@@ -75,6 +79,11 @@ impl Malformed {
         let error = json!({ "code": self.code.0, "message": self.message });
         format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes()
     }
+}
+
+/// A result that says nothing, as a line.
+pub(super) fn null_result(id: RequestId) -> Vec<u8> {
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id.into_json_value(), "result": null })).into_bytes()
 }
 
 /// Reads one line. A blank one is nothing.

@@ -132,7 +132,7 @@ async fn what_the_server_does_not_have_is_an_unknown_method() {
             json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } }),
         ),
         ("sampling/createMessage", json!({})),
-        ("shutdown", json!({})),
+        ("exit", json!({})),
     ] {
         let answer = talk.ask(request(1, method, params)).await;
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");

@@ -81,3 +81,39 @@ async fn requests_that_nobody_reads_the_answers_of_do_not_pile_up() {
         assert!(sent < 5000, "everything was taken");
     }
 }
+
+#[tokio::test]
+async fn a_legacy_shutdown_is_answered_and_exit_ends_the_session() {
+    let mut talk = Talk::start();
+    talk.send(br#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#).await;
+    assert_eq!(talk.next().await, json!({ "jsonrpc": "2.0", "id": 1, "result": null }));
+    talk.send(call(2, "echo", json!({ "text": "hi" })).to_string().as_bytes()).await;
+    let late = talk.next().await;
+    assert_eq!((&late["id"], &late["error"]["code"]), (&json!(2), &json!(-32600)), "{late}");
+    talk.send(br#"{"jsonrpc":"2.0","method":"exit"}"#).await;
+    talk.send(br#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
+    // The input is still open: it is the notification that ends the session.
+    talk.ends().await;
+}
+
+#[tokio::test]
+async fn an_exit_waits_a_moment_for_what_runs_and_ends_it() {
+    let mut talk = Talk::start();
+    talk.send(call(1, "echo", json!({ "text": "hi" })).to_string().as_bytes()).await;
+    talk.send(call(2, "slow", json!({})).to_string().as_bytes()).await;
+    talk.runs(1).await;
+    talk.send(br#"{"jsonrpc":"2.0","method":"exit"}"#).await;
+    let running = std::sync::Arc::clone(&talk.running);
+    talk.ends().await;
+    running.are_cut(1).await;
+}
+
+#[tokio::test]
+async fn an_exit_with_an_id_is_no_notification() {
+    let mut talk = Talk::start();
+    talk.send(br#"{"jsonrpc":"2.0","id":1,"method":"exit"}"#).await;
+    assert_eq!(talk.next().await["error"]["code"], -32601);
+    talk.send(br#"{"jsonrpc":"2.0","method":"shutdown"}"#).await;
+    talk.send(br#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+    assert_eq!(talk.next().await["result"], json!({}));
+}
