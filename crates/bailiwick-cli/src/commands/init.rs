@@ -22,7 +22,8 @@ macro_rules! templates {
 }
 
 templates! {
-    "starter" "brave-search" "fetch" "filesystem" "git" "github" "memory" "postgres" "puppeteer" "sqlite" "time"
+    "starter" "brave-search" "fetch" "filesystem" "git" "github" "memory" "mongodb" "mysql" "postgres" "puppeteer"
+    "redis" "sqlite" "time"
 }
 
 pub(super) fn run(args: &Init) -> anyhow::Result<Answer> {

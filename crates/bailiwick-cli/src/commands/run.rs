@@ -20,6 +20,7 @@ use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
 
 use self::leash::{Governing, Leash};
+use self::network::Refusals;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
@@ -96,8 +97,9 @@ fn confined(args: &Run, plan: &Plan, mut leash: Leash) -> anyhow::Result<Answer>
     }
     match ready.start() {
         Ok(running) => {
-            let answer = supervise::watch(args, plan, leash.record, running, signals)?;
-            Ok(if failed_itself(answer.exit) { with_hints(answer, args, plan) } else { answer })
+            let refusals = Refusals::default();
+            let answer = supervise::watch(args, plan, leash.record, &refusals, (running, signals))?;
+            Ok(if failed_itself(answer.exit) { with_hints(answer, args, plan, &refusals) } else { answer })
         }
         Err(refusal) => {
             leash.unused(true);
@@ -111,11 +113,12 @@ fn failed_itself(exit: Exit) -> bool {
     matches!(exit, Exit::Program(1..=123 | 126 | 127))
 }
 
-fn with_hints(mut answer: Answer, args: &Run, plan: &Plan) -> Answer {
+fn with_hints(mut answer: Answer, args: &Run, plan: &Plan, refusals: &Refusals) -> Answer {
     let here = facts::here().unwrap_or_else(|_| Path::new("/").to_owned());
     let unstarted = matches!(answer.exit, Exit::Program(126 | 127));
     let mut notes = hint::notes(&args.command, &here, plan);
     notes.extend(hint::unstarted(plan).filter(|_| unstarted));
+    notes.extend(hint::refused(&refusals.all()));
     for note in notes {
         answer.complaint += &format!("{}: {}\n", style::warning("note"), escape::line(&note));
     }

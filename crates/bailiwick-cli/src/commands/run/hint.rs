@@ -1,11 +1,12 @@
 //! What a command that failed may have missed, and the flag that grants it.
 //!
-//! Only paths that the command was given or stands in, and programs that its kind is known to start: nothing is
-//! watched, so a note is a guess that names its reason.
+//! Only paths that the command was given or stands in, programs that its kind is known to start, and hosts that it was
+//! refused. Files and programs are not watched, so a note about them is a guess that names its reason.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use bailiwick_egress::Event;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan};
 
@@ -48,6 +49,17 @@ pub(super) fn unstarted(plan: &Plan) -> Option<String> {
          or --cap 'exec:spawn:*'"
             .to_owned()
     })
+}
+
+/// What the network was refused, each with the grant that would allow it.
+pub(super) fn refused(events: &[Event]) -> Vec<String> {
+    let note = |event: &Event| {
+        let refusal = event.refusal()?;
+        let port = event.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let grant = refusal.grant().map(|grant| format!("; add --cap '{grant}'")).unwrap_or_default();
+        Some(format!("`{}{port}` was refused: {}{grant}", event.host(), refusal.code().meaning()))
+    };
+    events.iter().filter_map(note).take(MOST).collect()
 }
 
 /// The path that an argument names, also behind `--option=`, if it is there on the host and can be granted.

@@ -16,7 +16,7 @@ use signal_hook::consts::signal::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIG
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use super::network;
+use super::network::{self, Refusals};
 use super::record::Record;
 use super::relay::{Raw, Relay, Woken, copy_size};
 use crate::answer::{Answer, Exit};
@@ -33,12 +33,13 @@ pub(super) fn watch(
     args: &Run,
     plan: &Plan,
     record: Record,
-    mut confined: Running,
-    mut signals: Signals,
+    refusals: &Refusals,
+    (mut confined, mut signals): (Running, Signals),
 ) -> anyhow::Result<Answer> {
     let record = Arc::new(record);
     let sockets = confined.native().and_then(|native| native.take_egress());
-    let network = sockets.map(|sockets| network::serve(args, plan, sockets, &record)).transpose()?;
+    let network = sockets.map(|sockets| network::serve(args, plan, sockets, &record, refusals));
+    let network = network.transpose()?;
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
     let ended = until_the_end(&mut confined, &mut signals, timeout);
     let relays = confined.take_relays();

@@ -46,3 +46,19 @@ fn templates_pass_under_any_name() {
         }
     }
 }
+
+#[test]
+fn databases_speak_a_protocol_of_their_own() {
+    for (database, port) in [("postgres", 5432), ("mysql", 3306), ("redis", 6379), ("mongodb", 27017)] {
+        let text = run(&["init", "--template", database, "-"]).out;
+        let granted = format!("net:connect:db.example.com:{port}?protocol=raw");
+        assert!(text.contains(&format!("\"{granted}\"")), "{database}\n{text}");
+        let allowed = |line: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("m.toml");
+            std::fs::write(&path, &text).unwrap();
+            run(&["allows", path.to_str().unwrap(), line]).exit
+        };
+        assert_eq!((allowed(&granted), allowed("net:connect:other.example.com:443")), (0, 1), "{database}");
+    }
+}

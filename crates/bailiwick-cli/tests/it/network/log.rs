@@ -97,3 +97,49 @@ fn decisions_are_in_the_journal_and_the_log_command_shows_them() {
         }
     }
 }
+
+#[test]
+fn a_command_that_failed_is_told_what_its_network_was_refused() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let quiet: Vec<&str> = WORLD.into_iter().filter(|word| *word != "--net-log").collect();
+    let stage = Stage::new(users()[0]);
+    // What PostgreSQL's and Redis' clients say first; and a client that waits for the server, as MySQL's does.
+    let raw = "--cap 'net:connect:good.test:5432?protocol=raw'";
+    for (said, code, hint) in [
+        ("printf '\\0\\0\\0\\10\\4\\322\\26\\57' >&3", 3, raw),
+        ("printf '*1\\r\\n$4\\r\\nPING\\r\\n' >&3", 3, raw),
+        ("printf 'PING\\r\\n' >&3", 3, raw),
+        ("printf 'SSH-2.0-x\\r\\n' >&3", 3, raw),
+        (":", 3, raw),
+        ("printf '\\0\\0\\0\\10\\4\\322\\26\\57' >&3", 0, ""),
+    ] {
+        let script = format!("exec 3<>/dev/tcp/good.test/5432; {said}; read -r -t 60 -N 1 <&3; exit {code}");
+        let mut command = stage.run(&["net:connect:good.test:5432"], &quiet);
+        let output = command.args(["--", "/bin/bash", "-c", &script]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}: {told}");
+        if hint.is_empty() {
+            assert!(!told.contains("note"), "{told}");
+        } else {
+            let note =
+                told.lines().find(|line| line.contains("good.test:5432` was refused")).unwrap_or_default();
+            assert!(note.starts_with("note: ") && note.contains("`?protocol=raw`"), "{said}: {told}");
+            assert!(note.ends_with(&format!("add {hint}")), "{said}: {told}");
+        }
+    }
+    let mut command = stage.run(&[], &quiet);
+    let output =
+        command.args(["--", "/bin/bash", "-c", "exec 3<>/dev/tcp/evil.test/80; exit 1"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!told.contains("was refused"), "without a network nothing is asked: {told}");
+    let mut command = stage.run(&["net:connect:good.test:5432"], &quiet);
+    let output =
+        command.args(["--", "/bin/bash", "-c", "exec 3<>/dev/tcp/evil.test/80; exit 1"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("note: `evil.test` was refused: not granted; add --cap 'net:connect:evil.test'"),
+        "{told}"
+    );
+}
