@@ -28,7 +28,7 @@ use crate::native::programs::Programs;
 use crate::native::{base, environment, grants};
 use crate::refusal::Refusal;
 use crate::seccomp::{Needs, program_offline};
-use crate::status::Status;
+use crate::status::{Status, counted};
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Resul
         ..Needs::default()
     };
     let steps = Steps { rules: Some(ruleset), filter: Some(program_offline(needs)) };
-    let status = Status { coverage, backend: "landlock", details: found.notes };
+    let status = Status { coverage, backend: "landlock", details: counted(found.notes) };
     let invocation = Invocation::plain(run(plan, &command, &found.program)?);
     Ok(Launch { invocation, stdio: command.stdio, limits, status, steps })
 }

@@ -25,7 +25,7 @@ use crate::native::programs::Programs;
 use crate::native::{environment, grants, protected};
 use crate::refusal::Refusal;
 use crate::seccomp::{self, Asking, Needs, UnixSockets};
-use crate::status::Status;
+use crate::status::{Status, counted};
 use crate::stdio::{self, Relays};
 use crate::sys::clone::{Program as Executable, Stack, Strings};
 use crate::sys::{mount, netns};
@@ -131,7 +131,7 @@ impl Prepared {
             control: inner,
             supervisors: control.as_raw_fd().cast_unsigned(),
         };
-        let status = Status { coverage, backend: "native", details: built.notes };
+        let status = Status { coverage, backend: "native", details: counted(built.notes) };
         Ok(Self { image, control, status, limits, sockets, asks, relays })
     }
 

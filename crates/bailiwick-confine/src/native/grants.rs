@@ -90,6 +90,16 @@ struct Place {
     source: PathBuf,
 }
 
+impl Place {
+    /// Where the path leads, if that is elsewhere.
+    fn link_note(&self) -> Option<String> {
+        let (path, source) = (self.path.display(), self.source.display());
+        let is_link = self.path.symlink_metadata().is_ok_and(|about| about.is_symlink());
+        let how = if is_link { "is a link" } else { "leads through a link" };
+        (self.path != self.source).then(|| format!("`{path}` {how}: `{source}` is what is granted"))
+    }
+}
+
 impl Granted {
     fn put(
         &mut self,
@@ -110,11 +120,8 @@ impl Granted {
             self.notes.push(format!("`{path}` is not shown: it is {kind}, not an ordinary file system"));
             return Ok(());
         }
-        if place.path != place.source {
-            let (path, source) = (place.path.display(), place.source.display());
-            self.notes.push(format!("`{path}` is a link: `{source}` is what is granted"));
-        }
         let Some(opened) = self.open(grant, place)? else { return Ok(()) };
+        self.notes.extend(place.link_note());
         let stat = rustix::fs::fstat(&opened).map_err(|errno| unreachable(place, errno))?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Kind::Folder,

@@ -94,3 +94,31 @@ fn a_program_can_talk_to_itself_without_any_network() {
         .expect("it starts");
     assert_eq!(out(&said), "hello\n", "{}", err(&said));
 }
+
+#[test]
+fn what_the_report_notes_is_true_and_said_once() {
+    let own = folder();
+    let here = own.path().display().to_string();
+    std::fs::create_dir_all(own.path().join("real/inner")).unwrap();
+    std::fs::create_dir(own.path().join("other")).unwrap();
+    std::os::unix::fs::symlink("real", own.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("other", own.path().join("direct")).unwrap();
+    let mut caps: Vec<String> =
+        (0..40).map(|number| format!("fs:read:{here}/link/.agents{number}")).collect();
+    caps.extend(["direct", "link/inner", "link/inner"].map(|name| format!("fs:read:{here}/{name}")));
+    let caps: Vec<&str> = caps.iter().map(String::as_str).collect();
+    let report = format!("{here}/report.json");
+    assert!(sh(&caps, &["--report", &report], ":").status.success());
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let notes: Vec<&str> =
+        report["details"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
+    let of = |word: &str| notes.iter().copied().filter(|note| note.contains(word)).collect::<Vec<_>>();
+    assert_eq!(of(".agents").len(), 8, "{notes:?}");
+    assert!(of(".agents").iter().all(|note| note.contains("does not exist and is left out")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.ends_with("; so it is with 32 more")), "{notes:?}");
+    let linked = [
+        format!("`{here}/direct` is a link: `{here}/other` is what is granted"),
+        format!("`{here}/link/inner` leads through a link: `{here}/real/inner` is what is granted"),
+    ];
+    assert_eq!(of("is what is granted"), linked, "{notes:?}");
+}
