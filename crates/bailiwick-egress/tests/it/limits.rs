@@ -11,6 +11,7 @@ use crate::world::{World, in_world, read_all, test_name};
 
 const PUBLIC: &str = "93.184.216.34";
 const IDLE: Duration = Duration::from_secs(1);
+const HELLO: Duration = Duration::from_secs(2);
 
 fn world(limits: Limits) -> World {
     let grants = ["net:connect:a.test:80", "net:connect:a.test:22?protocol=raw"];
@@ -55,21 +56,29 @@ fn a_slow_client_is_cut_off_and_holds_nobody_up() {
     if !in_world(test_name!()) {
         return;
     }
-    let limits = Limits { hello: Duration::from_secs(2), pending: 4, ..Limits::default() };
-    let world = world(limits);
+    let world = world(Limits { hello: HELLO, pending: 4, ..Limits::default() });
     let seen = servers::http(&format!("{PUBLIC}:80"));
-    let mut slow: Vec<TcpStream> = (0..3).map(|_| world.connect("a.test", 80)).collect();
-    for stream in &mut slow {
-        stream.write_all(b"GET / HTTP/1.1\r\nX: ").unwrap();
-        stream.set_nonblocking(true).unwrap();
-    }
-    let mut quick = world.connect("a.test", 80);
-    quick.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
-    quick.read_exact(&mut [0; 43]).unwrap();
     let still_waits = |stream: &mut TcpStream| {
         stream.read(&mut [0]).is_err_and(|fault| fault.kind() == std::io::ErrorKind::WouldBlock)
     };
-    assert!(slow.iter_mut().all(still_waits), "the quick one was not behind the slow ones");
+    let mut rounds = 0;
+    let (mut slow, mut quick) = loop {
+        rounds += 1;
+        let start = Instant::now();
+        let mut slow: Vec<TcpStream> = (0..3).map(|_| world.connect("a.test", 80)).collect();
+        for stream in &mut slow {
+            stream.write_all(b"GET / HTTP/1.1\r\nX: ").unwrap();
+            stream.set_nonblocking(true).unwrap();
+        }
+        let mut quick = world.connect("a.test", 80);
+        quick.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
+        quick.read_exact(&mut [0; 43]).unwrap();
+        if slow.iter_mut().all(still_waits) {
+            break (slow, quick);
+        }
+        // On a machine that took so long, nothing is learnt from that.
+        assert!(start.elapsed() >= HELLO && rounds < 20, "the quick one was behind the slow ones");
+    };
     // They go on, a byte at a time, and are cut off all the same.
     wait_until("the slow ones are cut off", || {
         let mut open = false;
@@ -80,7 +89,7 @@ fn a_slow_client_is_cut_off_and_holds_nobody_up() {
         !open
     });
     world.told.wait_for("net-hello-late");
-    assert_eq!(seen.count(), 1);
+    assert_eq!(seen.count(), rounds);
     // A later head has no more time than a first one.
     quick.write_all(b"GET /slow HTTP/1.1\r\nHo").unwrap();
     assert!(read_all(&mut quick).is_empty(), "it is cut off");
@@ -93,27 +102,34 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
     if !in_world(test_name!()) {
         return;
     }
-    let limits = Limits { idle: IDLE, half_closed: Duration::from_millis(300), ..Limits::default() };
-    let world = world(limits);
+    let world = world(Limits { idle: IDLE, ..Limits::default() });
     servers::echo(&format!("{PUBLIC}:22"));
     let (mut busy, mut idle) = (world.connect("a.test", 22), world.connect("a.test", 22));
     assert!(echoes(&mut idle));
     idle.set_nonblocking(true).unwrap();
     // The busy one says something all the time, and for longer than the limit.
     let (start, mut closed) = (Instant::now(), false);
-    while !closed || start.elapsed() < 3 * IDLE {
-        assert!(echoes(&mut busy), "after {:?}", start.elapsed());
+    let (mut busy_since, mut last, mut stood_still) = (Instant::now(), Instant::now(), None);
+    while !closed || busy_since.elapsed() < 3 * IDLE {
+        let echoed = echoes(&mut busy);
+        if last.elapsed() > IDLE / 4 {
+            stood_still = Some(Instant::now());
+        }
+        last = Instant::now();
+        if !echoed {
+            // A machine that stood still made it idle too, and it is tried again.
+            let excused = stood_still.is_some_and(|at| at.elapsed() < IDLE);
+            assert!(excused, "after {:?}", busy_since.elapsed());
+            busy = world.connect("a.test", 22);
+            (busy_since, last) = (Instant::now(), Instant::now());
+        }
         closed |= matches!(idle.read(&mut [0]), Ok(0));
         assert!(start.elapsed() < Duration::from_secs(60), "nothing moved for longer than the limit");
     }
 }
 
-#[test]
-fn half_a_close_is_passed_on_and_a_forgotten_half_is_closed() {
-    if !in_world(test_name!()) {
-        return;
-    }
-    let world = world(Limits { half_closed: Duration::from_millis(300), ..Limits::default() });
+/// A server that answers when the client has ended; one client it never answers.
+fn answers_at_the_end() {
     servers::serve(&format!("{PUBLIC}:22"), |mut stream| {
         let said = read_all(&mut stream);
         if said == b"forget me" {
@@ -121,17 +137,36 @@ fn half_a_close_is_passed_on_and_a_forgotten_half_is_closed() {
         }
         drop(stream.write_all(&said));
     });
+}
+
+#[test]
+fn half_a_close_is_passed_on() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits::default());
+    answers_at_the_end();
     let mut polite = world.connect("a.test", 22);
     polite.write_all(b"question").unwrap();
     polite.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(read_all(&mut polite), b"question", "the answer comes after the client has ended");
+    let mut answer = [0; 8];
+    polite.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"question", "the answer comes after the client has ended");
+}
+
+#[test]
+fn a_forgotten_half_is_closed() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = world(Limits { half_closed: Duration::from_millis(300), ..Limits::default() });
+    answers_at_the_end();
     let mut forgotten = world.connect("a.test", 22);
     forgotten.write_all(b"forget me").unwrap();
     forgotten.shutdown(std::net::Shutdown::Write).unwrap();
-    // The server keeps its half open for longer than the client waits for a read.
-    assert!(read_all(&mut forgotten).is_empty());
-    let end = forgotten.read(&mut [0]);
-    assert!(matches!(end, Ok(0)), "it was closed, and not given up by the client: {end:?}");
+    forgotten.set_nonblocking(true).unwrap();
+    // The server keeps its half open for longer than this waits.
+    wait_until("it is closed", || matches!(forgotten.read(&mut [0]), Ok(0)));
 }
 
 #[test]
