@@ -25,9 +25,9 @@ use bailiwick_policy::lattice::Containment;
 
 use crate::grant::{Effective, Grant, Missing, PerTool};
 use crate::interceptor::{Interceptor, judge_all};
+use crate::session::Session;
 use crate::tool::{Required, ToolError};
 use bailiwick_guardrails::Rules;
-use crate::session::Session;
 use bailiwick_guardrails::digest;
 use bailiwick_guardrails::{Call, Verdict, too_often};
 use bailiwick_journal::Journal;
@@ -214,7 +214,7 @@ impl Gate {
     /// Arguments and interceptors, again after every rewrite; then consent.
     fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Box<Stop>> {
         for _ in 0..=MAX_REWRITES {
-            let ruled = entry.rules.judge_call(&entry.name, &call.args, &self.shared.session);
+            let ruled = entry.rules.judge_call(&entry.name, &call.args, self.shared.session.surroundings());
             if let Verdict::Deny(denial) = ruled {
                 return Err(Stop::deny(call, denial));
             }

@@ -17,9 +17,9 @@ use crate::gate::{Approval, Entry, Gate, Permit, Refusal, Shared};
 use crate::grant::Grant;
 use crate::interceptor::{Approver, Interceptor};
 use crate::offload::{CallThreads, CancelFlag};
+use crate::session::Session;
 use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
 use bailiwick_guardrails::Rules;
-use crate::session::Session;
 use bailiwick_guardrails::{Call, Consent};
 use bailiwick_journal::Journal;
 

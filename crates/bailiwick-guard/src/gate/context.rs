@@ -22,8 +22,8 @@ use bailiwick_policy::path::AbsPath;
 use super::Shared;
 use crate::offload::CancelFlag;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
-use crate::tool::{Listener, News, Stream, ToolError};
 use crate::session::Session;
+use crate::tool::{Listener, News, Stream, ToolError};
 use bailiwick_guardrails::resolve::{absolute, real};
 use bailiwick_journal::Journal;
 
@@ -228,7 +228,7 @@ impl ToolContext {
     }
 
     fn real(&self, path: &str) -> Result<AbsPath, ToolError> {
-        let found = absolute(path, &self.shared.session).and_then(|path| real(&path));
+        let found = absolute(path, self.shared.session.surroundings()).and_then(|path| real(&path));
         found.map_err(|why| {
             let message = format!("path \"{}\" cannot be judged: {why}", path.escape_debug());
             self.deny(Denial::new(DenialCode::PathUnreadable, message))

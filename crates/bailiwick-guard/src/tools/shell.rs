@@ -123,7 +123,7 @@ impl Task {
         let script = Script::read(text)?;
         let session = context.session();
         // Where it cannot be judged, asking for it says so.
-        let asked = cwd.map(|cwd| match absolute(cwd, session).and_then(|path| real(&path)) {
+        let asked = cwd.map(|cwd| match absolute(cwd, session.surroundings()).and_then(|path| real(&path)) {
             Ok(real) => Ok(PathBuf::from(real.to_string())),
             Err(_) => context.check_path_read(cwd).map(|real| PathBuf::from(real.to_string())),
         });

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use bailiwick_confine::{Command, Options, Prepared, Status};
-use bailiwick_journal::{Journal, new_session};
 use bailiwick_guard::tools::shell_plan;
 use bailiwick_guard::{Registry, Session};
+use bailiwick_journal::{Journal, new_session};
 use bailiwick_policy::enforcement::{Aspect, Coverage};
 use bailiwick_policy::lattice::CountBound;
 use serde_json::{Value, json};

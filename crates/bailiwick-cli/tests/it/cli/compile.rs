@@ -166,7 +166,7 @@ fn manifest_of(folder: &Path, lines: &str) -> String {
 #[test]
 fn compiled_bwrap_lines_start_for_a_single_file_asked_or_not() {
     if !Path::new("/usr/bin/bwrap").exists() {
-        return crate::skip::skip("bwrap is not installed");
+        return bailiwick_testkit::skip("bwrap is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db.sqlite");

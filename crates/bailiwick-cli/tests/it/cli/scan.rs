@@ -85,7 +85,7 @@ fn on_a_terminal(files: usize, functions: usize) -> (String, std::time::Duration
 #[test]
 fn a_scan_that_takes_long_says_how_far_it_is_and_a_short_one_does_not() {
     if !std::path::Path::new("/usr/bin/script").exists() {
-        return crate::skip::skip("no `script` here to make a terminal");
+        return bailiwick_testkit::skip("no `script` here to make a terminal");
     }
     let second = std::time::Duration::from_secs(1);
     let (screen, took) = on_a_terminal(128, 1);

@@ -56,9 +56,9 @@ fn entries(client: &str, key: &str) -> Value {
 /// The command line of an entry; OpenCode writes it as one list.
 fn words(entry: &Value) -> Vec<String> {
     let strings = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap() };
-    match &entry["command"] {
-        Value::String(program) => [vec![program.clone()], strings(&entry["args"])].concat(),
-        list => strings(list),
+    match entry["command"].as_str() {
+        Some(program) => [vec![program.to_owned()], strings(&entry["args"])].concat(),
+        None => strings(&entry["command"]),
     }
 }
 
