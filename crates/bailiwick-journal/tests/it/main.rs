@@ -2,10 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     clippy::string_slice,
     clippy::indexing_slicing,
-    clippy::print_stderr,
     reason = "tests"
 )]
 
