@@ -43,20 +43,6 @@ pub(super) fn masked() -> Vec<AbsPath> {
     MASKED.iter().filter_map(|tree| AbsPath::new(tree).ok()).collect()
 }
 
-/// Files held by mounts: exact unless a tree became more than was granted.
-pub(super) fn mounted(plan: &Plan, why: &str) -> Held {
-    let mounts = plan.mounts();
-    let wider: Vec<&Mount> = mounts.iter().filter(|mount| !mount.exact).collect();
-    match &*wider {
-        [] => Held::kernel(why),
-        [first, rest @ ..] => {
-            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            let what = format!("`{}`{more} is mounted as a whole, read-only or writable", first.path);
-            Held::kernel(why).superset(what)
-        }
-    }
-}
-
 /// A network behind a gateway that reads host and port, and perhaps no more.
 pub(super) fn gateway(plan: &Plan, how: &str) -> Held {
     let raw = |rule: &NetRule| matches!(rule.speech(), Speech::Connect { raw: true, .. });
@@ -133,14 +119,6 @@ pub(super) fn sockets(target: Target, plan: &Plan) -> Result<Vec<String>, Refusa
     }
     let endpoints = plan.ipc().endpoints.iter().map(|endpoint| &endpoint.value);
     endpoints.map(|one| socket(one).ok_or_else(|| unknown(format!("ipc:connect:{one}")))).collect()
-}
-
-/// Local services held by what is mounted: a socket that is not there cannot be connected to.
-pub(super) fn mounted_sockets(plan: &Plan) -> Held {
-    let held = Held::kernel("only sockets that are mounted can be reached, and no abstract one");
-    let displays = plan.ipc().endpoints.iter().any(|endpoint| endpoint.value == Endpoint::X11);
-    let held = if displays { held.superset("every display of the host is there") } else { held };
-    if plan.files().is_empty() { held } else { held.superset("so can sockets that lie in a granted folder") }
 }
 
 /// A note for each thing that all targets leave to the host.

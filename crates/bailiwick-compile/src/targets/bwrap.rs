@@ -71,15 +71,16 @@ fn too_many(view: &View) -> Refusal {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => {
-            why::files(plan, "a new root with read-only and writable binds, no capability to remount")
-        }
+        Aspect::Files => judge::mounted_files(
+            plan,
+            "a new root with read-only and writable binds, no capability to remount",
+        ),
         Aspect::Network => {
-            why::no_network(plan).superset("no filter: sockets to a virtual machine's host can be opened")
+            judge::no_network(plan).superset("no filter: sockets to a virtual machine's host can be opened")
         }
         Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("cleared; then PATH, HOME, LANG and the declared variables"),
-        Aspect::Ipc => why::visible_sockets(plan),
+        Aspect::Ipc => judge::visible_sockets(plan),
         Aspect::Processes if plan.nested_sandbox() => {
             Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
         }

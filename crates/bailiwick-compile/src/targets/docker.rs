@@ -55,13 +55,13 @@ pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refus
 pub(super) fn coverage(plan: &Plan, options: TargetOptions) -> Coverage {
     Coverage::of(|aspect| match aspect {
         Aspect::Files if options.read_only_rootfs => {
-            why::files(plan, "a read-only image and mounts, no capability to remount")
+            judge::mounted_files(plan, "a read-only image and mounts, no capability to remount")
                 .superset("all of the image can be read")
         }
-        Aspect::Files => why::files(plan, "an image and mounts, no capability to remount")
+        Aspect::Files => judge::mounted_files(plan, "an image and mounts, no capability to remount")
             .superset("all of the image can be read, and changed in a layer that ends with the container"),
         Aspect::Network => match plan.network() {
-            Network::None => why::no_network(plan),
+            Network::None => judge::no_network(plan),
             Network::Allow(_) | Network::Any => {
                 Held::mediated("an internal network whose only way out is the egress proxy of `compose.yaml`")
                     .superset("the proxy sees whom a tunnel is for, not what is spoken in it")
@@ -71,7 +71,7 @@ pub(super) fn coverage(plan: &Plan, options: TargetOptions) -> Coverage {
         Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("the runtime starts it with these variables")
             .superset("HOSTNAME and those of the image are there too"),
-        Aspect::Ipc => why::visible_sockets(plan),
+        Aspect::Ipc => judge::visible_sockets(plan),
         Aspect::Processes if plan.nested_sandbox() => Held::kernel(
             "own pid and ipc namespaces; Docker's own filter still refuses a nested sandbox its own",
         ),

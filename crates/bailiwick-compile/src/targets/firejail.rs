@@ -73,12 +73,13 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => {
-            why::files(plan, "everything not named is hidden or read-only, no capability to remount")
-                .superset("started as root, the host's `/run/firejail` is writable")
-        }
-        Aspect::Network if plan.ipc().endpoints.is_empty() => why::no_network(plan),
-        Aspect::Network => why::no_network(plan)
+        Aspect::Files => judge::mounted_files(
+            plan,
+            "everything not named is hidden or read-only, no capability to remount",
+        )
+        .superset("started as root, the host's `/run/firejail` is writable"),
+        Aspect::Network if plan.ipc().endpoints.is_empty() => judge::no_network(plan),
+        Aspect::Network => judge::no_network(plan)
             .superset("no filter of families: sockets to a virtual machine's host can be opened"),
         Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => {
@@ -92,7 +93,7 @@ pub(super) fn coverage(plan: &Plan) -> Coverage {
             if plan.files().is_empty() { held } else { held.superset(wider) }
         }
         Aspect::Ipc => {
-            why::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
+            judge::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
         }
         Aspect::Processes => Held::kernel("own pid and ipc namespaces, further ones are refused"),
         Aspect::Clock => judge::clock(plan),

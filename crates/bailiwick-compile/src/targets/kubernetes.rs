@@ -41,13 +41,15 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => aspects::mounted(plan, "a container's own root, read-only, with the plan's trees")
-            .superset("all of the image can be read"),
+        Aspect::Files => {
+            judge::mounted_files(plan, "a container's own root, read-only, with the plan's trees")
+                .superset("all of the image can be read")
+        }
         Aspect::Network => network(plan),
         Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("the runtime starts it with these variables")
             .superset("those of the image and the cluster's own are there too"),
-        Aspect::Ipc => aspects::mounted_sockets(plan),
+        Aspect::Ipc => judge::visible_sockets(plan),
         Aspect::Processes => Held::kernel("its own pid namespace"),
         Aspect::Clock => judge::clock(plan),
         Aspect::Limits => {

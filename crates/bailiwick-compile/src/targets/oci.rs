@@ -42,14 +42,16 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => why::files(plan, "a read-only root with binds, no capability and no call to mount"),
-        Aspect::Network => why::no_network(plan),
+        Aspect::Files => {
+            judge::mounted_files(plan, "a read-only root with binds, no capability and no call to mount")
+        }
+        Aspect::Network => judge::no_network(plan),
         Aspect::Exec => judge::every_program(plan),
         Aspect::Environment => Held::kernel("nothing but PATH, HOME, LANG and the declared variables"),
         Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
             Held::kernel("no Unix socket can be made but pairs; abstract ones end at the network namespace")
         }
-        Aspect::Ipc => why::visible_sockets(plan),
+        Aspect::Ipc => judge::visible_sockets(plan),
         Aspect::Processes if plan.nested_sandbox() => {
             Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
         }

@@ -75,7 +75,7 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
 
 pub(super) fn coverage(plan: &Plan) -> Coverage {
     Coverage::of(|aspect| match aspect {
-        Aspect::Files => aspects::mounted(plan, "a mount namespace with an empty root"),
+        Aspect::Files => judge::mounted_files(plan, "a mount namespace with an empty root"),
         Aspect::Network if *plan.network() == Network::None => {
             Held::kernel("a network namespace without a way out, and no socket of any family")
         }
@@ -107,7 +107,7 @@ fn ipc(plan: &Plan) -> Held {
     if plan.ipc().endpoints.is_empty() && !plan.ipc().any {
         return Held::kernel("sockets of the Unix family are refused");
     }
-    aspects::mounted_sockets(plan)
+    judge::visible_sockets(plan)
 }
 
 fn service_name(plan: &Plan) -> String {

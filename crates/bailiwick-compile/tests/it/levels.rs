@@ -218,3 +218,29 @@ fn adding_a_capability_never_raises_a_level() {
         }
     }
 }
+
+/// Targets that hold an aspect by the same mechanism.
+const SAME_MECHANISM: [(Aspect, &[Target]); 4] = [
+    (Files, &[Bwrap, Docker, Oci, Kubernetes, Systemd, Firejail]),
+    (Network, &[Bwrap, Oci, Firejail]),
+    (Ipc, &[Bwrap, Docker, Kubernetes, Firejail]),
+    (Exec, &[Bwrap, Docker, Oci, Firejail]),
+];
+
+#[test]
+fn targets_with_the_same_mechanism_report_the_same_level() {
+    for first in LINES {
+        for second in LINES {
+            let plan =
+                if first == second { plan(first, "") } else { plan(&format!("{first}, {second}"), "") };
+            for (aspect, targets) in SAME_MECHANISM {
+                let levels: Vec<Level> =
+                    targets.iter().map(|target| coverage(*target, &plan).held(aspect).level).collect();
+                assert!(
+                    levels.iter().all(|level| *level == levels[0]),
+                    "{aspect} of [{first}, {second}]: {targets:?} are {levels:?}"
+                );
+            }
+        }
+    }
+}
