@@ -62,6 +62,26 @@ pub fn role(path: &[u8], ground: &impl Ground) -> Role {
     found
 }
 
+/// What a grant by name opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// Nothing: the name runs no code.
+    Nothing,
+    /// The name alone: what runs code in it has names of its own, as in `.git`.
+    Itself,
+    /// The name and all below it.
+    Everything,
+}
+
+/// What a grant of that very path opens of the names that run code later.
+pub fn opened_by(name: &[u8], ground: &impl Ground) -> Opened {
+    if role(name, ground) != Role::Protected {
+        return Opened::Nothing;
+    }
+    let below = [name, b"/x"].concat();
+    if role(&below, ground) == Role::Protected { Opened::Everything } else { Opened::Itself }
+}
+
 /// The names without wildcards that hold in a writable tree at these two paths (where it appears, where it lies),
 /// relative to it: for targets that can only mount. Directories on the way come with the names below them, in order.
 pub fn fixed_names<'a>(tree: [&'a str; 2]) -> impl Iterator<Item = &'static str> + 'a {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::capability::FsActions;
 use bailiwick_policy::path::{AbsPath, PathPattern};
 use bailiwick_policy::plan::{FileGrant, MASKED, Plan};
-use bailiwick_policy::run_later::{Role, role};
+use bailiwick_policy::run_later::{Opened, Role, opened_by, role};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -69,11 +69,18 @@ impl Closed<'_> {
     fn holds(&self, place: &Place) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
         let ground = HostGround { home: self.home };
-        let named = |path: &Path| self.plan.named().iter().any(|named| path.starts_with(to_path(named)));
-        !named(&place.path)
-            && !named(&place.source)
-            && !weakened::NAMES
-            && role(place.source.as_os_str().as_bytes(), &ground) == Role::Protected
+        let protects = |path: &Path| role(path.as_os_str().as_bytes(), &ground) == Role::Protected;
+        // A tree around it is no name of it.
+        let is_named = self.plan.named().iter().map(to_path).any(|name| {
+            let lies_in = place.path.starts_with(&name) || place.source.starts_with(&name);
+            let is_it = place.path == name || place.source == name;
+            match opened_by(name.as_os_str().as_bytes(), &ground) {
+                Opened::Nothing => false,
+                Opened::Itself => is_it,
+                Opened::Everything => lies_in,
+            }
+        });
+        !is_named && !weakened::NAMES && protects(&place.source)
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::run_later::{self, Ground, Role, is_repository, is_users_home};
+use bailiwick_policy::run_later::{self, Ground, Opened, is_repository, is_users_home};
 use rustix::io::Errno;
 
 use super::desk::text::{Text, lies_in};
@@ -30,7 +30,7 @@ pub(crate) struct Guarded {
     /// What must never be made or changed, where it lies on the host: the product's own, and what governs the sandbox.
     closed: Vec<Vec<u8>>,
     /// What was granted by name, where it lies on the host.
-    lifted: Vec<Vec<u8>>,
+    lifted: Vec<(Opened, Vec<u8>)>,
     home: Option<Vec<u8>>,
     /// The net; `None` if nothing is guarded, or the kernel has no Landlock.
     pub(crate) net: Option<Ruleset>,
@@ -98,7 +98,8 @@ impl Guarded {
         guarded.lifted = lifted
             .flatten()
             .map(|path| bytes(&path))
-            .filter(|path| run_later::role(path, &OnHost(&guarded)) == Role::Protected)
+            .map(|path| (run_later::opened_by(&path, &OnHost(&guarded)), path))
+            .filter(|(opened, _)| *opened != Opened::Nothing)
             .collect();
         Ok(guarded)
     }
@@ -130,7 +131,10 @@ impl Guarded {
     }
 
     pub(super) fn is_lifted(&self, real: &[u8]) -> bool {
-        self.lifted.iter().any(|own| lies_in(real, own))
+        self.lifted.iter().any(|(opened, own)| match opened {
+            Opened::Everything => lies_in(real, own),
+            Opened::Itself | Opened::Nothing => real == own,
+        })
     }
 
     /// Whether a directory of the host is a home, or the top of a writable tree.

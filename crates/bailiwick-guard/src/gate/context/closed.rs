@@ -11,7 +11,7 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::path::{AbsPath, PathPattern};
 use bailiwick_policy::plan::{MASKED, Plan};
-use bailiwick_policy::run_later::{Ground, Role, is_repository, is_users_home, role};
+use bailiwick_policy::run_later::{Ground, Opened, Role, is_repository, is_users_home, opened_by, role};
 
 use super::ToolContext;
 use crate::tool::ToolError;
@@ -66,7 +66,11 @@ impl ToolContext {
     /// Whether the grant names a protected name that the path is or lies in.
     fn names(&self, real: &AbsPath, around: &Around<'_>) -> bool {
         let mut named = self.authority.named().filter(|own| real.is_within(own));
-        named.any(|own| role(own.to_string().as_bytes(), around) == Role::Protected)
+        named.any(|own| match opened_by(own.to_string().as_bytes(), around) {
+            Opened::Nothing => false,
+            Opened::Itself => own == real,
+            Opened::Everything => true,
+        })
     }
 
     /// Whether a path is of the host's own trees or of Bailiwick's own folders.
