@@ -1,6 +1,6 @@
 //! The `bailiwick` command and `bailiwick-scan` beside it: read the arguments, run one command and show the answer.
 //!
-//! Commands are functions from arguments to an [`answer::Answer`]; only `terminal` prints, only `facts` looks at
+//! Commands are functions from arguments to an answer; only `terminal` prints, only `facts` looks at
 //! the environment, only `input` reads files, only `output` writes those that a user names, and only the guard's library the journal.
 
 mod additions;
