@@ -14,7 +14,7 @@ use toml::{Table, Value};
 const FLAGS: [&str; 5] = ["any-exec", "nested-sandbox", "desk", "unix-mediated", "offline"];
 
 /// The same of the second filter, which asks.
-const ASK_FLAGS: [&str; 2] = ["unix-mediated", "guarded"];
+const ASK_FLAGS: [&str; 4] = ["unix-mediated", "guarded", "told", "watched"];
 
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
@@ -128,19 +128,23 @@ fn known_calls(rules: Vec<Rule>) -> Result<Vec<Rule>, Fault> {
 
 fn ask(value: &Value) -> Result<Rule, Fault> {
     let table = value.as_table().ok_or("an ask is a table")?;
-    let keys = ["calls", "if", "ask-when", "why"];
+    let keys = ["calls", "if", "ask-when", "pass-when", "why"];
     if let Some(odd) = table.keys().find(|key| !keys.contains(&key.as_str())) {
         return Err(format!("`{odd}` in an ask is not known"));
     }
     let calls = texts(table, "calls")?;
-    let flag = table.get("if").and_then(Value::as_str).unwrap_or_default();
-    let flag = ASK_FLAGS.iter().position(|own| *own == flag);
-    let (Some(flag), true) = (flag, table.contains_key("why") && !calls.is_empty()) else {
+    let conditions = conditions(table, &ASK_FLAGS)?;
+    if conditions.is_empty() || calls.is_empty() || !table.contains_key("why") {
         return Err(format!("an ask without calls, variant or reason: {calls:?}"));
+    }
+    let (when, pass) = (lines(table, "ask-when")?, lines(table, "pass-when")?);
+    let leaf = match (when.is_empty(), pass.is_empty()) {
+        (true, true) => Leaf::Answer(NOTIFY),
+        (false, true) => Leaf::Judged(when, NOTIFY, ALLOW),
+        (true, false) => Leaf::Judged(pass, ALLOW, NOTIFY),
+        (false, false) => return Err(format!("{calls:?}: either ask-when or pass-when")),
     };
-    let when = lines(table, "ask-when")?;
-    let leaf = if when.is_empty() { Leaf::Answer(NOTIFY) } else { Leaf::Judged(when, NOTIFY, ALLOW) };
-    Ok(Rule { calls, conditions: vec![(flag, true)], leaf })
+    Ok(Rule { calls, conditions, leaf })
 }
 
 fn rule(value: &Value) -> Result<Rule, Fault> {
@@ -161,8 +165,11 @@ fn rule(value: &Value) -> Result<Rule, Fault> {
         (true, false) => Leaf::Judged(pass, ALLOW, answer),
         (false, false) => return Err(format!("{calls:?}: either refuse-when or pass-when")),
     };
-    let conditions = texts(table, "if")?.iter().map(|text| condition(text)).collect::<Result<_, _>>()?;
-    Ok(Rule { calls, conditions, leaf })
+    Ok(Rule { calls, conditions: conditions(table, &FLAGS)?, leaf })
+}
+
+fn conditions(table: &Table, flags: &[&str]) -> Result<Vec<(usize, bool)>, Fault> {
+    texts(table, "if")?.iter().map(|text| condition(text, flags)).collect()
 }
 
 fn texts(table: &Table, key: &str) -> Result<Vec<String>, Fault> {
@@ -180,9 +187,9 @@ fn answer(text: &str) -> Result<u32, Fault> {
     }
 }
 
-fn condition(text: &str) -> Result<(usize, bool), Fault> {
+fn condition(text: &str, flags: &[&str]) -> Result<(usize, bool), Fault> {
     let (name, wanted) = text.strip_prefix('!').map_or((text, true), |name| (name, false));
-    let flag = FLAGS.iter().position(|flag| *flag == name);
+    let flag = flags.iter().position(|flag| *flag == name);
     flag.map(|flag| (flag, wanted)).ok_or_else(|| format!("variant `{name}` is not known"))
 }
 

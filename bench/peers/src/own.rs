@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use bailiwick_journal::{Journal, Options};
-use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{CapabilitySet, Program};
 use bailiwick_policy::caveats::Caveats;
@@ -61,8 +61,8 @@ impl Tool for Noop {
         serde_json::Value::Null
     }
 
-    async fn invoke(&self, _: serde_json::Value, _: &ToolContext) -> Result<serde_json::Value, ToolError> {
-        Ok(serde_json::Value::Null)
+    async fn invoke(&self, _: serde_json::Value, _: &ToolContext) -> Result<Output, ToolError> {
+        Ok(Output::default())
     }
 }
 

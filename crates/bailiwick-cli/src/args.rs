@@ -3,9 +3,13 @@
 pub(crate) mod compile;
 pub(crate) mod guard;
 pub(crate) mod log;
+pub(crate) mod pins;
+pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod serve;
+pub(crate) mod store;
+pub(crate) mod wrap;
 
 use std::path::PathBuf;
 
@@ -34,7 +38,7 @@ impl Line {
     /// with the line is said by the whole description.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let second = std::env::args_os().nth(1);
-        if second.is_some_and(|command| command == "run" || command == "hook")
+        if second.is_some_and(|command| command == "run" || command == "hook" || command == "wrap")
             && let Ok(line) = Awaited::try_parse()
         {
             return Ok(line.into());
@@ -63,6 +67,7 @@ struct Awaited {
 #[derive(Debug, Subcommand)]
 enum AwaitedCommand {
     Run(Box<run::Run>),
+    Wrap(Box<wrap::Wrap>),
     Hook(guard::Hook),
 }
 
@@ -70,6 +75,7 @@ impl From<Awaited> for Line {
     fn from(Awaited { colour, command }: Awaited) -> Self {
         let command = match command {
             AwaitedCommand::Run(run) => Command::Run(*run),
+            AwaitedCommand::Wrap(wrap) => Command::Wrap(*wrap),
             AwaitedCommand::Hook(hook) => Command::Hook(hook),
         };
         Self { colour, command }
@@ -93,6 +99,14 @@ pub(crate) enum Command {
     Demo(run::Demo),
     /// Run a command held to what it was granted
     Run(run::Run),
+    /// Put before the command of an MCP server: it runs held to a manifest, and every call is judged and recorded
+    Wrap(wrap::Wrap),
+    /// List, fetch or remove the packages that `wrap` starts servers from
+    Store(store::Store),
+    /// List the wrapped servers that run now
+    Ps(ps::Ps),
+    /// Show what a wrapped server wrote to stderr
+    Logs(ps::Logs),
     /// Serve a confined shell and other tools to any agent, over the Model Context Protocol
     Serve(serve::Serve),
     /// Try what this host can hold, and say how to get what is missing
@@ -117,7 +131,9 @@ pub(crate) enum Command {
     Deny(guard::Answer),
     /// List the calls that wait for a person
     Pending(guard::Pending),
-    /// Put hook entries into agents' settings, or take them out
+    /// Show and accept changes of what wrapped servers say of themselves
+    Pins(pins::Pins),
+    /// Put hook entries into agents' settings, or `wrap` before their MCP servers; or take them out
     Install(guard::Install),
     /// Print the JSON Schema of manifests, for editors
     #[command(after_help = "Example:\n  bailiwick schema > bailiwick.schema.json")]

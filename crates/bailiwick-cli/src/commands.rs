@@ -5,21 +5,35 @@ mod approve;
 mod check;
 mod compile;
 mod coverage;
+#[cfg(target_os = "linux")]
 mod demo;
 mod diff;
 mod doctor;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod guard;
 mod hook;
 mod init;
 mod install;
 mod log;
+#[cfg(target_os = "linux")]
+mod logs;
+mod pins;
+#[cfg(target_os = "linux")]
+mod ps;
+#[cfg(target_os = "linux")]
 mod run;
 pub(crate) mod scan;
-mod serve;
+#[cfg(target_os = "linux")]
+pub(crate) mod serve;
 mod snapshot;
+#[cfg(target_os = "linux")]
+mod store;
 mod trust;
+#[cfg(target_os = "linux")]
+mod wrap;
 
-use bailiwick_guard::Consent;
+use bailiwick_guardrails::Consent;
 use bailiwick_policy::manifest::SCHEMA;
 use clap::CommandFactory as _;
 
@@ -36,20 +50,40 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Allows(args) => Ok(allows::run(&args)),
+        #[cfg(target_os = "linux")]
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Run(args) => run::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Wrap(args) => wrap::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Store(args) => store::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Ps(args) => ps::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Logs(args) => logs::run(&args),
+        #[cfg(not(target_os = "linux"))]
+        Command::Demo(_)
+        | Command::Run(_)
+        | Command::Serve(_)
+        | Command::Store(_)
+        | Command::Wrap(_)
+        | Command::Ps(_)
+        | Command::Logs(_) => Ok(elsewhere::refuse()),
         Command::Compile(args) => compile::run(&args),
         Command::Coverage(args) => coverage::run(&args),
         Command::Log(args) => log::run(args),
-        Command::Scan(_) => match companion::become_one("bailiwick-scan")? {},
+        Command::Scan(_) => match companion::become_one(companion::SCAN)? {},
         Command::Guard(args) => guard::run(args),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Trust(args) => trust::run(&args),
         Command::Approve(args) => approve::run(&args, Consent::Given),
         Command::Deny(args) => approve::run(&args, Consent::Refused),
         Command::Pending(args) => approve::pending(&args),
+        Command::Pins(args) => pins::run(&args),
         Command::Install(args) => install::run(&args),
         Command::Schema => Ok(Answer::result(Exit::Fine, SCHEMA.to_owned())),
         Command::Completions { shell } => completions(shell),

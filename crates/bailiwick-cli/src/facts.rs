@@ -1,4 +1,4 @@
-//! What the host says of itself: the one place that looks at the environment, the working folder and the clock.
+//! What the host says of itself: the one place that looks at the environment, the working directory and the clock.
 //!
 //! A path variable has the value of `--set`, else that of the environment; `$WORKSPACE` is else the working
 //! folder. Only variables that a manifest names are looked up. A value that is no clean absolute path is a
@@ -10,13 +10,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bailiwick_confine::host;
+use bailiwick_journal::OwnDirs;
 use bailiwick_policy::capability::{Capability, Endpoint};
 use bailiwick_policy::diff::Date;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Span};
 use bailiwick_policy::manifest::{Declared, Manifest};
-use bailiwick_policy::path::{AbsPath, Root};
+use bailiwick_policy::path::Root;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// One `--set NAME=PATH`.
 #[derive(Debug, Clone)]
@@ -39,6 +41,13 @@ impl FromStr for Setting {
             Ok(_) => Ok(Self { name: name.to_owned(), path: path.to_owned() }),
             Err(finding) => Err(finding.message().to_owned()),
         }
+    }
+}
+
+impl Setting {
+    /// Its name and its value.
+    pub(crate) fn pair(&self) -> (String, String) {
+        (self.name.clone(), self.path.clone())
     }
 }
 
@@ -84,20 +93,18 @@ pub(crate) fn scratch_dir() -> PathBuf {
 
 /// Where facts are kept that can be gathered again.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    own_dir("XDG_CACHE_HOME", ".cache")
+    own_dirs().cache
 }
 
 /// The files that may grant a session something, the first first: our own, and that of agent-bridle.
 pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
-    [own_dir("XDG_CONFIG_HOME", ".config"), bridle_dir()]
-        .into_iter()
-        .flatten()
-        .map(|dir| dir.join("config.toml"))
+    let own = own_dirs();
+    [own.config, bridle_dir(own.home)].into_iter().flatten().map(|dir| dir.join("config.toml"))
 }
 
 /// Where agent-bridle keeps its settings.
-fn bridle_dir() -> Option<PathBuf> {
-    Some(home()?.join(".agent-bridle"))
+fn bridle_dir(home: Option<PathBuf>) -> Option<PathBuf> {
+    home.map(|home| home.join(".agent-bridle"))
 }
 
 /// How many things can be done at the same time.
@@ -107,23 +114,26 @@ pub(crate) fn threads() -> usize {
 
 /// Where the journal is unless someone says otherwise.
 pub(crate) fn journal_dir() -> Option<PathBuf> {
-    Some(state_dir()?.join("journal"))
+    own_dirs().journal()
 }
 
 /// Where Bailiwick keeps what is its own: keys, journal, trust, settings. Settings of agent-bridle grant too.
-pub(crate) fn own_dirs() -> impl Iterator<Item = PathBuf> {
-    [state_dir(), own_dir("XDG_CONFIG_HOME", ".config"), bridle_dir()].into_iter().flatten()
+pub(crate) fn kept_dirs() -> impl Iterator<Item = PathBuf> {
+    let own = own_dirs();
+    [own.state, own.config, bridle_dir(own.home)].into_iter().flatten()
 }
 
+#[cfg(target_os = "linux")]
 /// The same host, where what is Bailiwick's own (keys, journal, trust, settings) is never visible in a sandbox.
 pub(crate) fn with_own_paths(facts: HostFacts) -> HostFacts {
-    own_dirs().filter_map(|dir| AbsPath::new(dir.to_str()?).ok()).fold(facts, host::with_own)
+    kept_dirs()
+        .filter_map(|dir| bailiwick_policy::path::AbsPath::new(dir.to_str()?).ok())
+        .fold(facts, bailiwick_confine::host::with_own)
 }
 
-/// A folder of Bailiwick's own below a base folder. A relative base counts for nothing.
-fn own_dir(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let base = absolute(variable).or_else(|| Some(home()?.join(below_home)));
-    Some(base?.join("bailiwick"))
+/// The directories that are Bailiwick's own.
+fn own_dirs() -> OwnDirs {
+    OwnDirs::new(variable_of_caller)
 }
 
 /// Where this host has the services that are granted by name.
@@ -165,12 +175,48 @@ pub(crate) fn environment_of_caller() -> impl Iterator<Item = (OsString, OsStrin
 
 /// Where trust, approvals, sessions and the journal are.
 pub(crate) fn state_dir() -> Option<PathBuf> {
-    own_dir("XDG_STATE_HOME", ".local/state")
+    own_dirs().state
+}
+
+/// The folders that the caller's shell looks for programs in. A relative one counts for nothing.
+pub(crate) fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+}
+
+/// The caller's variables by which version managers choose.
+#[cfg(target_os = "linux")]
+pub(crate) fn tool_variables() -> BTreeMap<OsString, OsString> {
+    let named = bailiwick_launch::CHOOSING_VARIABLES.iter();
+    named.filter_map(|name| Some(((*name).into(), variable_of_caller(name)?))).collect()
+}
+
+/// Where the user keeps the manifests of servers, each called after its server.
+pub(crate) fn server_manifests() -> Option<PathBuf> {
+    Some(own_dirs().config?.join("servers"))
+}
+
+/// The directories that this user has elsewhere than others, as variables: some clients pass none of them on.
+pub(crate) fn unusual_directories() -> Vec<(String, String)> {
+    let usual =
+        [("XDG_CONFIG_HOME", ".config"), ("XDG_STATE_HOME", ".local/state"), ("XDG_CACHE_HOME", ".cache")];
+    let home = home();
+    let unusual = usual.into_iter().filter_map(|(name, below)| {
+        let value = variable_of_caller(name).map(PathBuf::from).filter(|value| value.is_absolute())?;
+        let is_usual = home.as_ref().is_some_and(|home| home.join(below) == value);
+        Some((name.to_owned(), value.into_os_string().into_string().ok()?)).filter(|_| !is_usual)
+    });
+    unusual.collect()
+}
+
+/// The user's own settings.
+pub(crate) fn settings_file() -> Option<PathBuf> {
+    Some(own_dirs().config?.join("config.toml"))
 }
 
 /// The user's home.
 pub(crate) fn home() -> Option<PathBuf> {
-    absolute("HOME")
+    own_dirs().home
 }
 
 /// The working folder.
@@ -184,8 +230,10 @@ pub(crate) fn own_program() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
-fn absolute(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+/// The cargo that runs this program in the source tree that it was built from.
+pub(crate) fn cargo_run() -> Option<OsString> {
+    let of_this_tree = std::env::var_os("CARGO_MANIFEST_DIR")? == env!("CARGO_MANIFEST_DIR");
+    std::env::var_os("CARGO").filter(|_| of_this_tree)
 }
 
 /// Now, in microseconds since 1970.
@@ -194,10 +242,15 @@ pub(crate) fn now_us() -> u64 {
     since.ok().and_then(|since| u64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
-/// Today, in UTC.
+/// Today, in UTC. A clock that is far off makes every accepted risk count as expired.
 pub(crate) fn today() -> Date {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Date::from_unix(since.map_or(0, |since| since.as_secs()))
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let part = |number: i8| u8::try_from(number).unwrap_or(0);
+    Date {
+        year: u16::try_from(today.year()).unwrap_or(u16::MAX),
+        month: part(today.month()),
+        day: part(today.day()),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
@@ -228,6 +281,7 @@ fn variable(line: &Declared<Capability>) -> Option<&str> {
             Root::Slash => None,
         },
         Capability::Net(_)
+        | Capability::Listen(_)
         | Capability::Exec { .. }
         | Capability::Env { .. }
         | Capability::Ipc(_)

@@ -4,17 +4,18 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::diff::Accepted;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
-use bailiwick_policy::grant_file::GrantFile;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
 
 use crate::answer::{Answer, Exit};
+use crate::facts;
+use crate::grant_file::GrantFile;
 use crate::render::{escape, snippet, style};
 
 /// The largest file that is read, in bytes.
@@ -63,6 +64,16 @@ pub(crate) fn read(path: &Path) -> Result<Source, Useless> {
     };
     let bytes = bytes.map_err(|fault| Useless::Unreadable(format!("cannot read `{name}`: {fault}")))?;
     decode(name, bytes)
+}
+
+/// The folders in which the user's settings have programs looked for by name; none without settings.
+pub(crate) fn program_folders() -> Result<Vec<PathBuf>, Useless> {
+    let settings = facts::settings_file().filter(|path| path.symlink_metadata().is_ok());
+    let Some(path) = settings else { return Ok(Vec::new()) };
+    let source = read(&path)?;
+    let folders = bailiwick_policy::settings::program_folders(source.text());
+    let folders = folders.map_err(|findings| Useless::wrong(source, findings))?;
+    Ok(folders.iter().map(|folder| PathBuf::from(folder.to_string())).collect())
 }
 
 fn bounded(from: impl Read) -> std::io::Result<Vec<u8>> {

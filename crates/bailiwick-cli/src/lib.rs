@@ -1,7 +1,10 @@
-//! The `bailiwick` command and `bailiwick-scan` beside it: read the arguments, run one command and show the answer.
+//! The `bailiwick` command, and `bailiwick-scan` and `bailiwick-fixture` beside it: read the arguments, run one command
+//! and show the answer.
 //!
 //! Commands are functions from arguments to an answer; only `terminal` prints, only `facts` looks at
 //! the environment, only `input` reads files, only `output` writes those that a user names, and only the guard's library the journal.
+
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the commands that confine use it"))]
 
 mod additions;
 mod answer;
@@ -9,11 +12,19 @@ mod args;
 mod commands;
 mod companion;
 mod facts;
+mod grant_file;
 mod input;
 mod moment;
+#[cfg(target_os = "linux")]
 mod output;
+#[cfg(not(target_os = "linux"))]
+#[path = "output/elsewhere.rs"]
+mod output;
+mod pin_store;
 mod planned;
 mod render;
+#[cfg(target_os = "linux")]
+mod running;
 mod terminal;
 
 use std::process::ExitCode;
@@ -38,9 +49,21 @@ fn version_line() -> String {
 /// The program that reads source for `bailiwick scan`: the grammars are larger than all else.
 #[must_use]
 pub fn bailiwick_scan() -> ExitCode {
-    answer(companion::line("bailiwick-scan"), |command| {
+    answer(companion::line(companion::SCAN), |command| {
         let Command::Scan(args) = command else { anyhow::bail!("it reads source alone: `bailiwick scan`") };
         Ok(commands::scan::run(&args))
+    })
+}
+
+/// The program that serves the conformance fixture for `bailiwick serve --fixture conformance`.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn bailiwick_fixture() -> ExitCode {
+    answer(companion::line(companion::FIXTURE), |command| {
+        let Command::Serve(args) = command else {
+            anyhow::bail!("it serves the fixture alone: `bailiwick serve --fixture conformance`")
+        };
+        commands::serve::fixture::run(&args)
     })
 }
 

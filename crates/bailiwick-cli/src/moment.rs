@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use bailiwick_policy::diff::Date;
+use bailiwick_policy::units;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
+const MILLI: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
-const DAY: u64 = 24 * 60 * 60;
-
-/// Units of a span, in seconds.
-const UNITS: [(char, u64); 5] = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', DAY), ('w', 7 * DAY)];
 
 /// How long, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +18,9 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || "write a number and a unit, such as `45s`, `10m`, `2h`, `3d` or `1w`".to_owned();
-        let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| text.ends_with(*unit)).ok_or_else(bad)?;
-        let digits = text.strip_suffix(unit).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(bad)?;
-        let span = number.checked_mul(seconds).and_then(|span| span.checked_mul(SECOND));
-        span.map(Self).ok_or_else(|| "that is too long".to_owned())
+        let span = units::age_ms(text).and_then(|millis| millis.checked_mul(MILLI));
+        span.map(Self)
+            .ok_or_else(|| "write a number and a unit, such as `45s`, `10m`, `2h`, `3d` or `1w`".to_owned())
     }
 }
 
@@ -55,70 +52,23 @@ impl FromStr for When {
 
 /// Microseconds since 1970 of an RFC 3339 time; a date alone is its first moment in UTC.
 fn rfc3339(text: &str) -> Option<u64> {
-    let (date, rest) = text.split_at_checked(10)?;
-    Date::parse(date)?;
-    let mut numbers = date.split('-').map_while(|part| part.parse::<i64>().ok());
-    let days = days(numbers.next()?, numbers.next()?, numbers.next()?);
-    let (clock, micros) = match rest.strip_prefix(['T', 't', ' ']) {
-        None if rest.is_empty() => (0, 0),
-        None => return None,
-        Some(rest) => time_of_day(rest)?,
+    let time = match text.len() {
+        10 => text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+        _ => text.parse::<Timestamp>().ok()?,
     };
-    let seconds = u64::try_from(days * i64::try_from(DAY).ok()? + clock).ok()?;
-    seconds.checked_mul(SECOND)?.checked_add(micros)
+    u64::try_from(time.as_microsecond()).ok()
 }
 
-/// Seconds since midnight in UTC, and microseconds, of `12:00:00.5+01:00`.
-fn time_of_day(text: &str) -> Option<(i64, u64)> {
-    let (clock, zone) = text.split_at_checked(text.find(['Z', 'z', '+', '-'])?)?;
-    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    let (hours, rest) = clock.split_once(':')?;
-    let (minutes, seconds) = rest.split_once(':')?;
-    let seconds =
-        two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60 + two_digits(seconds, 60)?.min(59);
-    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let micros: String = fraction.chars().chain("000000".chars()).take(6).collect();
-    let offset = match zone.strip_prefix(['+', '-']) {
-        None => i64::from(!zone.eq_ignore_ascii_case("z")),
-        Some(offset) => {
-            let (hours, minutes) = offset.split_once(':')?;
-            let offset = two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60;
-            if zone.starts_with('-') { -offset } else { offset }
-        }
-    };
-    let is_known = zone.len() == 6 || offset == 0;
-    is_known.then_some((seconds - offset, micros.parse().ok()?))
-}
-
-fn two_digits(text: &str, most: i64) -> Option<i64> {
-    let digits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| digits && *number <= most)
-}
-
-/// Days since 1970; years begin in March so that leap days end one.
-const fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// `2026-01-31T12:00:00.000Z`.
+/// `2026-01-31T12:00:00.000Z`; a time beyond the year 9999 as the last moment before it.
 pub(crate) fn utc(time: u64) -> String {
-    let (seconds, millis) = (time / SECOND, time % SECOND / 1000);
-    let (date, clock) = (Date::from_unix(seconds), seconds % DAY);
-    let (hours, minutes, seconds) = (clock / 3600, clock / 60 % 60, clock % 60);
-    format!("{date}T{hours:02}:{minutes:02}:{seconds:02}.{millis:03}Z")
+    let time = i64::try_from(time).ok().and_then(|time| Timestamp::from_microsecond(time).ok());
+    time.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
 /// `3m ago`; a time to come, by a clock that jumped, is written out.
 pub(crate) fn ago(time: u64, now: u64) -> String {
     let Some(past) = now.checked_sub(time) else { return utc(time) };
-    let seconds = past / SECOND;
-    let unit = UNITS.into_iter().rev().skip(1).find(|(_, unit)| seconds >= *unit);
-    unit.map_or_else(|| "now".to_owned(), |(name, unit)| format!("{}{name} ago", seconds / unit))
+    units::age_text(past / MILLI).map_or_else(|| "now".to_owned(), |age| format!("{age} ago"))
 }
 
 /// How long something took.
@@ -133,6 +83,8 @@ pub(crate) fn took(micros: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DAY: u64 = 24 * 60 * 60;
 
     #[test]
     fn times_are_read_and_written() {

@@ -18,24 +18,16 @@ use rustix::io::Errno;
 
 use crate::facts;
 
+mod existing;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use self::existing::Existing;
 
 /// Links that are followed before a path counts as endless, as the kernel counts.
 const MOST_LINKS: usize = 40;
 /// Names that are tried for a new file.
 const MOST_DRAFTS: u32 = 100;
-
-/// What happens to a file that has the name already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// It is replaced by the new one, which gets its mode. A link is refused.
-    Replace,
-    /// The same, and a link is replaced too: a person insists on the name.
-    ReplaceLink,
-    /// Nothing is written: `AlreadyExists`.
-    Keep,
-}
 
 /// Writes a whole file.
 pub(crate) fn write(path: &Path, text: &str, existing: Existing) -> Result<()> {

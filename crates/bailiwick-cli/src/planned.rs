@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use bailiwick_confine::host::located_to_mount;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source};
 use bailiwick_policy::manifest::Checked;
@@ -78,17 +77,32 @@ pub(crate) fn plan(
     if let Some(name) = tool.filter(|name| checked.tool(name).is_none()) {
         return Ok(Err(Unplanned::Answered(no_such_tool(&source, &checked, name))));
     }
-    let mut plan = of(&checked, tool, &facts);
-    if host.here
-        && let Ok(first) = &plan
-    {
-        let located = located_to_mount(facts::with_own_paths(facts), first)?;
-        plan = of(&checked, tool, &located);
-    }
+    let plan = if host.here { plan_here(&checked, tool, facts)? } else { plan_for(&checked, tool, &facts) };
     match plan {
         Ok(plan) => Ok(Ok(Planned { source, plan, hash })),
         Err(finding) => wrong(source, vec![finding]),
     }
+}
+
+/// With what lies on this host.
+#[cfg(target_os = "linux")]
+fn plan_here(
+    checked: &Checked,
+    tool: Option<&str>,
+    facts: HostFacts,
+) -> anyhow::Result<Result<Plan, Finding>> {
+    use bailiwick_launch::{HostPlanner, PlanError};
+    let planner = HostPlanner::new(facts::with_own_paths(facts)).for_mounts();
+    match planner.plan(|facts| plan_for(checked, tool, facts)) {
+        Ok(plan) => Ok(Ok(plan)),
+        Err(PlanError::Wrong(finding)) => Ok(Err(finding)),
+        Err(error @ (PlanError::Unseen { .. } | PlanError::NotText { .. })) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn plan_here(_: &Checked, _: Option<&str>, _: HostFacts) -> anyhow::Result<Result<Plan, Finding>> {
+    anyhow::bail!("`--here` needs Linux: without it the plan is the same on every host")
 }
 
 fn declares_nothing() -> Finding {
@@ -96,7 +110,7 @@ fn declares_nothing() -> Finding {
         .help("declare each tool in `[[tools]]`, with `capabilities = []` if it needs nothing, or list what the server needs in `server_capabilities`")
 }
 
-fn of(checked: &Checked, tool: Option<&str>, facts: &HostFacts) -> Result<Plan, Finding> {
+fn plan_for(checked: &Checked, tool: Option<&str>, facts: &HostFacts) -> Result<Plan, Finding> {
     match tool.and_then(|name| checked.tool(name)) {
         Some(tool) => Plan::tool(checked, tool, facts),
         None => Plan::server(checked, facts),

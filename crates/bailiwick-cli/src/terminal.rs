@@ -5,14 +5,13 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
@@ -44,7 +43,7 @@ fn show_flow(flow: Flow, exit: Exit, colour: clap::ColorChoice) -> ExitCode {
     let escapes = flow.is_json && is_terminal();
     for chunk in flow.chunks {
         let shown = match chunk {
-            Ok(chunk) if chunk.is_empty() && nobody_reads() => return exit.into(),
+            Ok(chunk) if chunk.is_empty() && reader_is_gone() => return exit.into(),
             Ok(Chunk::Out(text)) if escapes => write(std::io::stdout(), &escape::json(&text)),
             Ok(Chunk::Out(text)) if flow.is_json => write(std::io::stdout(), &text),
             Ok(Chunk::Out(text)) => write(AutoStream::new(std::io::stdout(), choice(colour)), &text),
@@ -66,12 +65,20 @@ fn show_flow(flow: Flow, exit: Exit, colour: clap::ColorChoice) -> ExitCode {
 }
 
 /// Whether the reader of a pipe has gone: found out without writing to it.
-fn nobody_reads() -> bool {
+#[cfg(unix)]
+fn reader_is_gone() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = std::io::stdout();
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let polled = poll(&mut asked, Some(&now)).is_ok();
     polled && asked.iter().any(|one| one.revents().contains(PollFlags::ERR))
+}
+
+/// Elsewhere the next write finds out.
+#[cfg(not(unix))]
+const fn reader_is_gone() -> bool {
+    false
 }
 
 /// A line on stderr, beside what a program prints.
@@ -88,23 +95,8 @@ pub(crate) fn is_terminal() -> bool {
 /// Becomes true when the person at the terminal interrupts; the process then ends by itself.
 pub(crate) fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    let runtime = runtime.context("cannot wait for an interrupt")?;
-    let (ready, is_ready) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            let kind = tokio::signal::unix::SignalKind::interrupt();
-            let mut signals = tokio::signal::unix::signal(kind);
-            let _ = ready.send(());
-            if let Ok(signals) = &mut signals {
-                signals.recv().await;
-                raised.store(true, Ordering::Release);
-            }
-        });
-    });
-    // without the thread, the signal ends the process as it does elsewhere
-    let _ = is_ready.recv();
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))
+        .context("cannot wait for an interrupt")?;
     Ok(flag)
 }
 

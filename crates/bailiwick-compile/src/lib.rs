@@ -22,7 +22,8 @@ pub use refusal::Refusal;
 pub use target::Target;
 
 use bailiwick_policy::artifact::{Artifact, ArtifactFile, Provenance};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Floor};
+use bailiwick_policy::enforcement::mechanism::Mechanism;
+use bailiwick_policy::enforcement::{Aspect, Coverage, Floor, judge};
 use bailiwick_policy::plan::{FileGrant, Plan};
 
 /// Compiles a plan for a target.
@@ -90,7 +91,13 @@ pub fn flags<'a>(artifact: &'a Artifact, plan: &Plan) -> Option<&'a [String]> {
 /// How well a target would hold a plan, whether or not it can be compiled.
 #[must_use]
 pub fn coverage(target: Target, plan: &Plan) -> Coverage {
-    targets::coverage(target, plan)
+    judge::coverage(plan, &mechanism(target))
+}
+
+/// What a target holds plans with, as it is without options.
+#[must_use]
+pub fn mechanism(target: Target) -> Mechanism {
+    targets::mechanism(target, TargetOptions::default())
 }
 
 /// The network allowlist of a plan, as the configuration of a gateway.

@@ -1,4 +1,4 @@
-//! One file a target, each with the same two functions.
+//! One file a target, each with what it emits and the mechanism it holds a plan with.
 
 mod aspects;
 mod bwrap;
@@ -12,13 +12,19 @@ mod systemd;
 mod worker;
 
 use bailiwick_policy::artifact::Emitted;
-use bailiwick_policy::enforcement::Coverage;
+use bailiwick_policy::enforcement::mechanism::Mechanism;
 use bailiwick_policy::plan::Plan;
 
 use crate::{Refusal, Target, TargetOptions};
 
 /// What the target says.
 pub(crate) fn emit(target: Target, options: TargetOptions, plan: &Plan) -> Result<Emitted, Refusal> {
+    let mut emitted = emit_alone(target, options, plan)?;
+    emitted.notes.extend(aspects::unopened(plan));
+    Ok(emitted)
+}
+
+fn emit_alone(target: Target, options: TargetOptions, plan: &Plan) -> Result<Emitted, Refusal> {
     match target {
         Target::Bwrap => bwrap::emit(plan),
         Target::Docker => docker::emit(plan, options),
@@ -32,17 +38,17 @@ pub(crate) fn emit(target: Target, options: TargetOptions, plan: &Plan) -> Resul
     }
 }
 
-/// How well the target holds it.
-pub(crate) fn coverage(target: Target, plan: &Plan) -> Coverage {
+/// What the target holds a plan with.
+pub(crate) const fn mechanism(target: Target, options: TargetOptions) -> Mechanism {
     match target {
-        Target::Bwrap => bwrap::coverage(plan),
-        Target::Docker => docker::coverage(plan, TargetOptions::default()),
-        Target::Oci => oci::coverage(plan),
-        Target::Kubernetes => kubernetes::coverage(plan),
-        Target::Systemd => systemd::coverage(plan),
-        Target::Firejail => firejail::coverage(plan),
-        Target::Seatbelt => seatbelt::coverage(plan),
-        Target::Landlock => landlock::coverage(plan),
-        Target::Worker => worker::coverage(plan),
+        Target::Bwrap => bwrap::MECHANISM,
+        Target::Docker => docker::mechanism(options),
+        Target::Oci => oci::MECHANISM,
+        Target::Kubernetes => kubernetes::MECHANISM,
+        Target::Systemd => systemd::MECHANISM,
+        Target::Firejail => firejail::MECHANISM,
+        Target::Seatbelt => seatbelt::MECHANISM,
+        Target::Landlock => landlock::MECHANISM,
+        Target::Worker => worker::MECHANISM,
     }
 }

@@ -8,7 +8,7 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 
 /// What the `bailiwick` command takes besides capabilities and the escape tests give.
-const OTHERS: [&str; 4] = ["run", "--cap", "--backend", "native"];
+const OTHERS: [&str; 5] = ["run", "--no-journal", "--cap", "--backend", "native"];
 
 fn main() {
     let mut args = std::env::args_os().skip(1);
@@ -20,7 +20,8 @@ fn main() {
     command.args = args.collect();
     command.cwd = std::fs::canonicalize(".").ok();
     command.env = std::env::vars_os().collect();
-    let prepared = Prepared::new(&plan, command, Options::default()).unwrap_or_else(|refusal| {
+    let options = Options { home: std::env::var_os("HOME").map(Into::into), ..Options::default() };
+    let prepared = Prepared::new(&plan, command, options).unwrap_or_else(|refusal| {
         eprintln!("{refusal}");
         std::process::exit(i32::from(refusal.exit_code()));
     });

@@ -11,7 +11,7 @@ use bailiwick_policy::enforcement::Floor;
 /// A program and how it is started.
 #[derive(Debug)]
 pub struct Command {
-    /// Its name or path. A name is looked for in the system's program folders, whatever `PATH` says.
+    /// Its name or path. A name is looked for where [`Search`] says, then in the system's program folders.
     pub program: OsString,
     /// Its arguments, without itself.
     pub args: Vec<OsString>,
@@ -64,4 +64,33 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// Where this host has the sockets of local services.
     pub services: Vec<(Endpoint, PathBuf)>,
+    /// What is looked at, for [`Confined::observations`](crate::Confined::observations). The native sandbox alone can.
+    pub watch: Watch,
+    /// Where programs are looked for besides the system's folders.
+    pub search: Search,
+    /// Whether what is written in the sandbox's own directories is counted at the end.
+    pub counts_lost: bool,
+}
+
+/// What of a program is looked at, to name what it was refused. Nothing is decided by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Watch {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Programs that it starts, ports that it listens on, names that run code later. Costs nothing but there.
+    Programs,
+    /// Every file that it looks for, too. Each open and each stat takes some microseconds more.
+    Files,
+}
+
+/// Where programs are looked for by name, before the system's program folders.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// The folders of the caller's `PATH`: for the command itself and what it is started by. The caller chose it.
+    pub callers: Vec<PathBuf>,
+    /// Folders for the names in a plan, from the user's settings. A tool has no say in them.
+    pub named: Vec<PathBuf>,
+    /// The caller's variables that choose a version of a tool, see [`CHOOSING_VARIABLES`](crate::CHOOSING_VARIABLES).
+    pub variables: BTreeMap<OsString, OsString>,
 }

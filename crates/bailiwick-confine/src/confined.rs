@@ -13,12 +13,14 @@ use crate::control::{Word, hear_with, say};
 use crate::fault::{Fault, Step};
 use crate::ipc::Mediator;
 use crate::limits::Applied;
+use crate::lost::{LostFiles, PrivateDirectories};
 use crate::native::child;
 use crate::native::image::Image;
 use crate::status::Status;
 use crate::stdio::Relays;
 use crate::sys::clone;
 use crate::sys::signals;
+use crate::watched::{Observations, Watched};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,25 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl std::fmt::Display for Exit {
+    /// `exit code 3`, `signal 9`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+/// What became of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It ended. The kernel ends what is left of its sandbox meanwhile.
+    Ended(Exit),
+    /// It was stopped, by Ctrl-Z or a signal, and goes on when it is sent `SIGCONT`.
+    Stopped,
 }
 
 /// The sockets of the sandbox's own network, for the supervisor to serve.
@@ -38,6 +59,9 @@ pub struct EgressSockets {
     pub dns_tcp: Vec<TcpListener>,
     /// For connections.
     pub relays: Vec<TcpListener>,
+    /// For connections from outside: an unconnected socket and a listener of each family. See
+    /// `bailiwick_egress::Entrance`.
+    pub entrances: Vec<(OwnedFd, TcpListener)>,
     /// Whether connections are redirected to the relays, so that the kernel knows where they were meant to go.
     pub redirected: bool,
 }
@@ -52,11 +76,15 @@ pub struct Confined {
     terminal: Option<OwnedFd>,
     egress: Option<EgressSockets>,
     ended: Option<Exit>,
+    /// Whether every process is known to be gone.
+    is_gone: bool,
     sockets: Vec<PathBuf>,
     asks: Option<OwnedFd>,
     relays: Relays,
     mediator: Option<Mediator>,
     limits: Applied,
+    watched: Option<Watched>,
+    private: PrivateDirectories,
 }
 
 /// The supervisor's part of a sandbox that is to start.
@@ -68,10 +96,17 @@ pub(crate) struct Confining {
     pub(crate) asks: Option<OwnedFd>,
     pub(crate) relays: Relays,
     pub(crate) limits: Applied,
+    pub(crate) watched: Option<Watched>,
+    pub(crate) private: PrivateDirectories,
 }
 
-pub(crate) fn start(image: Image, with: Confining) -> Result<Confined, Fault> {
-    let Confining { control, status, sockets, asks, limits, relays } = with;
+/// Starts a sandbox, and its program once `permit` has succeeded. It is called while the sandbox is being made.
+pub(crate) fn start<T, E: From<Fault>>(
+    image: Image,
+    with: Confining,
+    permit: impl FnOnce() -> Result<T, E>,
+) -> Result<(Confined, T), E> {
+    let Confining { control, status, sockets, asks, limits, relays, watched, private } = with;
     let mask = signals::block_all();
     let started = clone::start(child::run, &image);
     mask.restore();
@@ -84,20 +119,28 @@ pub(crate) fn start(image: Image, with: Confining) -> Result<Confined, Fault> {
         terminal: None,
         egress: None,
         ended: None,
+        is_gone: false,
         sockets,
         asks,
         relays,
         mediator: None,
         limits,
+        watched,
+        private,
     };
     confined.limits.enter(confined.pid()).map_err(|errno| Fault::new(Step::Group, errno))?;
-    let Image { control: inner, entries, desk, stdio, .. } = image;
+    let Image { control: inner, entries, desk, stdio, says_ready, .. } = image;
     drop((inner, desk, stdio));
+    // If it fails, dropping the sandbox ends it: its program was not let go.
+    let permitted = permit()?;
+    if !says_ready {
+        confined.let_go()?;
+    }
     let named = |entry: i32| {
         entries.get(usize::try_from(entry).ok()?).map(|entry| entry.path().to_string_lossy().into_owned())
     };
     confined.await_program(named)?;
-    Ok(confined)
+    Ok((confined, permitted))
 }
 
 impl Confined {
@@ -128,6 +171,24 @@ impl Confined {
         self.egress.take()
     }
 
+    /// What was seen of the program, once it has ended: what it was refused, as far as [`Watch`](crate::Watch) says.
+    pub fn observations(&mut self) -> Observations {
+        let has_ended = self.is_over();
+        let watched = self.watched.as_mut().filter(|_| has_ended);
+        watched.map(Watched::observations).unwrap_or_default()
+    }
+
+    /// What was written in the sandbox's own directories and is gone with them, once: nothing before the end, or if
+    /// [`counts_lost`](crate::Options::counts_lost) did not ask for it.
+    pub fn take_lost(&mut self) -> LostFiles {
+        if self.is_over() { self.private.take_lost() } else { LostFiles::default() }
+    }
+
+    /// Whether the program has ended, after waiting until no process of the sandbox is left.
+    fn is_over(&mut self) -> bool {
+        self.ended.is_some() && self.reap().is_ok()
+    }
+
     /// Sends the program a signal.
     ///
     /// # Errors
@@ -139,7 +200,7 @@ impl Confined {
 
     /// Ends every process of the sandbox and waits until they are gone.
     pub fn kill(&mut self) {
-        if self.ended.is_none() {
+        if !self.is_gone {
             let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL); // gone already is as good
             self.limits.kill();
             let _ = self.reap();
@@ -152,8 +213,20 @@ impl Confined {
     /// If it cannot be waited for.
     pub fn wait(&mut self) -> Result<Exit, Fault> {
         match self.ended {
-            Some(exit) => Ok(exit),
+            Some(_) => self.reap(),
             None => self.hear_end(),
+        }
+    }
+
+    /// Waits for the program to end or to be stopped. Unlike [`wait`](Self::wait) it does not wait for the end of the sandbox:
+    /// there is something to do meanwhile.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn wait_for_change(&mut self) -> Result<Change, Fault> {
+        match self.ended {
+            Some(exit) => Ok(Change::Ended(exit)),
+            None => self.hear_change(),
         }
     }
 
@@ -164,14 +237,17 @@ impl Confined {
     pub fn wait_until(&mut self, deadline: Instant) -> Result<Option<Exit>, Fault> {
         loop {
             if self.ended.is_some() {
-                return Ok(self.ended);
+                return self.reap().map(Some);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).ok();
             let mut ready = [PollFd::new(&self.control, PollFlags::IN)];
             match rustix::event::poll(&mut ready, timeout.as_ref()) {
                 Ok(0) => return Ok(None),
-                Ok(_) => return self.hear_end().map(Some),
+                Ok(_) => match self.hear_change()? {
+                    Change::Ended(_) => return self.reap().map(Some),
+                    Change::Stopped => {}
+                },
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(Fault::new(Step::Supervise, errno)),
             }
@@ -180,20 +256,31 @@ impl Confined {
 
     fn hear_end(&mut self) -> Result<Exit, Fault> {
         loop {
+            if let Change::Ended(_) = self.hear_change()? {
+                return self.reap();
+            }
+        }
+    }
+
+    fn hear_change(&mut self) -> Result<Change, Fault> {
+        loop {
             match hear_with(self.control.as_fd()) {
                 Ok(Some((Word::Ended { status }, _))) => {
-                    self.reap()?;
-                    return Ok(*self.ended.insert(exit_of(status)));
+                    return Ok(Change::Ended(*self.ended.insert(exit_of(status))));
                 }
+                Ok(Some((Word::Stopped { .. }, _))) => return Ok(Change::Stopped),
                 Ok(Some(_)) => {}
-                Ok(None) | Err(Errno::CONNRESET) => return self.reap(),
+                Ok(None) | Err(Errno::CONNRESET) => return self.reap().map(Change::Ended),
                 Err(errno) => return Err(Fault::new(Step::Supervise, errno)),
             }
         }
     }
 
-    /// Waits until pid 1, and with it every other process, is gone.
+    /// Waits until pid 1, and with it every other process, is gone. How the program ended, as far as that is known.
     fn reap(&mut self) -> Result<Exit, Fault> {
+        if let Some(exit) = self.ended.filter(|_| self.is_gone) {
+            return Ok(exit);
+        }
         let waited = rustix::io::retry_on_intr(|| {
             rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
         });
@@ -203,7 +290,8 @@ impl Confined {
         if let Some(mediator) = self.mediator.take() {
             mediator.join();
         }
-        Ok(*self.ended.insert(signal.map_or(Exit::Code(code), Exit::Signal)))
+        self.is_gone = true;
+        Ok(*self.ended.get_or_insert(signal.map_or(Exit::Code(code), Exit::Signal)))
     }
 
     /// Starts to answer what the filter asks.
@@ -215,6 +303,15 @@ impl Confined {
         let errno = |fault: std::io::Error| Errno::from_io_error(&fault).unwrap_or(Errno::AGAIN);
         self.mediator = Some(started.map_err(|fault| failed(errno(fault)))?);
         Ok(())
+    }
+
+    /// Lets the program start.
+    fn let_go(&self) -> Result<(), Fault> {
+        match say(self.control.as_fd(), Word::Go, &[]) {
+            // A sandbox that failed has said why.
+            Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+            Err(errno) => Err(Fault::new(Step::Handshake, errno)),
+        }
     }
 
     /// Hears what the child says until the program runs.
@@ -231,13 +328,14 @@ impl Confined {
                     return Err(Fault { step, at: named(entry).map(|path| format!("/{path}")), errno });
                 }
                 Word::Terminal => self.terminal = descriptors.into_iter().next(),
-                Word::Sockets { udp, tcp, redirected } => {
-                    self.egress = Some(EgressSockets::of(descriptors, udp, tcp, redirected));
+                Word::Sockets { udp, tcp, entrance, redirected } => {
+                    self.egress = Some(EgressSockets::of(descriptors, [udp, tcp, entrance], redirected));
                 }
+                Word::Private => self.private.descriptors = descriptors,
                 Word::Listener => self.mediate(descriptors)?,
-                Word::Ready => say(self.control.as_fd(), Word::Go, &[]).map_err(unheard)?,
+                Word::Ready => self.let_go()?,
                 Word::Running => return Ok(()),
-                Word::Ended { .. } | Word::Go | Word::Signal { .. } => {
+                Word::Ended { .. } | Word::Stopped { .. } | Word::Go | Word::Signal { .. } => {
                     return Err(Fault::new(Step::Handshake, Errno::PROTO));
                 }
             }
@@ -246,20 +344,26 @@ impl Confined {
 }
 
 impl EgressSockets {
-    fn of(mut descriptors: Vec<OwnedFd>, udp: i32, tcp: i32, redirected: bool) -> Self {
+    fn of(mut descriptors: Vec<OwnedFd>, [udp, tcp, entrance]: [i32; 3], redirected: bool) -> Self {
         let count = |number: i32, most: usize| usize::try_from(number).unwrap_or(0).min(most);
         let mut others = descriptors.split_off(count(udp, descriptors.len()));
-        let relays = others.split_off(count(tcp, others.len()));
+        let mut entrances = others.split_off(count(tcp, others.len()));
+        let relays = entrances.split_off(count(entrance, entrances.len()));
+        let (mut pairs, mut entrances) = (Vec::new(), entrances.into_iter());
+        while let (Some(seed), Some(listener)) = (entrances.next(), entrances.next()) {
+            pairs.push((seed, TcpListener::from(listener)));
+        }
         Self {
             dns_udp: descriptors.into_iter().map(UdpSocket::from).collect(),
             dns_tcp: others.into_iter().map(TcpListener::from).collect(),
             relays: relays.into_iter().map(TcpListener::from).collect(),
+            entrances: pairs,
             redirected,
         }
     }
 }
 
-/// Readable when the program has ended.
+/// Readable when the program has ended or was stopped: see [`Confined::wait_for_change`].
 impl AsFd for Confined {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()

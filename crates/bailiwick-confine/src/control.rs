@@ -15,18 +15,23 @@ use rustix::net::{
 pub(crate) enum Word {
     /// A step failed; at which entry of the layout, if at one.
     Failed { step: i32, errno: i32, entry: i32 },
-    /// The network's sockets are beside: how many are for names by UDP, by TCP, and whether ports are redirected.
-    Sockets { udp: i32, tcp: i32, redirected: bool },
+    /// The network's sockets are beside: how many are for names by UDP, by TCP, how many for connections from outside,
+    /// and whether ports are redirected.
+    Sockets { udp: i32, tcp: i32, entrance: i32, redirected: bool },
     /// The terminal's master is beside.
     Terminal,
     /// The listener of the filter is beside.
     Listener,
+    /// The private directories are beside.
+    Private,
     /// Everything is set up; waits to be let go.
     Ready,
     /// The program runs.
     Running,
     /// The program ended, with this wait status.
     Ended { status: i32 },
+    /// The program was stopped, by this signal.
+    Stopped { signal: i32 },
     /// To pid 1: go on.
     Go,
     /// To pid 1: pass this signal on.
@@ -42,7 +47,9 @@ impl Word {
     const fn numbers(self) -> [i32; 4] {
         match self {
             Self::Failed { step, errno, entry } => [1, step, errno, entry],
-            Self::Sockets { udp, tcp, redirected } => [2, udp, tcp, redirected as i32],
+            Self::Sockets { udp, tcp, entrance, redirected } => {
+                [2, udp, tcp, entrance << 1 | redirected as i32]
+            }
             Self::Terminal => [3, 0, 0, 0],
             Self::Listener => [4, 0, 0, 0],
             Self::Ready => [5, 0, 0, 0],
@@ -50,13 +57,15 @@ impl Word {
             Self::Ended { status } => [7, status, 0, 0],
             Self::Go => [8, 0, 0, 0],
             Self::Signal { number } => [9, number, 0, 0],
+            Self::Stopped { signal } => [10, signal, 0, 0],
+            Self::Private => [11, 0, 0, 0],
         }
     }
 
     const fn of(numbers: [i32; 4]) -> Option<Self> {
         Some(match numbers {
             [1, step, errno, entry] => Self::Failed { step, errno, entry },
-            [2, udp, tcp, redirected] => Self::Sockets { udp, tcp, redirected: redirected != 0 },
+            [2, udp, tcp, more] => Self::Sockets { udp, tcp, entrance: more >> 1, redirected: more & 1 != 0 },
             [3, ..] => Self::Terminal,
             [4, ..] => Self::Listener,
             [5, ..] => Self::Ready,
@@ -64,6 +73,8 @@ impl Word {
             [7, status, ..] => Self::Ended { status },
             [8, ..] => Self::Go,
             [9, number, ..] => Self::Signal { number },
+            [10, signal, ..] => Self::Stopped { signal },
+            [11, ..] => Self::Private,
             _ => return None,
         })
     }

@@ -13,19 +13,25 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
-use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Network, Plan};
+use bailiwick_policy::enforcement::mechanism::{
+    DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
+    ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Coverage, judge};
+use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Plan};
 use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio};
-use crate::external::{Invocation, Launch, Launched, Steps, refuse_odd_mounts};
 use crate::fault::{Fault, Step};
 use crate::landlock::{self, Level, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
 use crate::native::layout::Layout;
-use crate::native::programs::Programs;
+use crate::native::programs::{Lookup, Programs};
+use crate::native::submounts::refuse_odd_mounts;
 use crate::native::{base, environment, grants};
+use crate::prepared::tool_choice;
+use crate::process::{HostCommand, HostProcess, Steps};
 use crate::refusal::Refusal;
 use crate::seccomp::{Needs, program_offline};
 use crate::status::{Status, counted};
@@ -33,27 +39,22 @@ use crate::status::{Status, counted};
 #[cfg(test)]
 mod tests;
 
-/// Starts a command held to a plan by Landlock and the filter alone.
+/// Makes everything ready for a command held to a plan by Landlock and the filter alone, and starts nothing.
 ///
 /// # Errors
-/// What is missing, or cannot be held so. Nothing was started.
-pub fn start(plan: &Plan, command: Command, options: &Options) -> Result<Launched, Refusal> {
-    prepare(plan, command, options)?.launch()
-}
-
-/// Makes everything ready that [`start`] needs, and starts nothing.
-pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<Launch, Refusal> {
+/// What is missing, or cannot be held so.
+pub fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<HostProcess, Refusal> {
     let level = Level::of_kernel().map_err(|fault| unusable(&fault.to_string()))?;
     refuse_hidden(plan)?;
     refuse_odd_mounts(plan, "landlock")?;
     let situation = Situation { own_user_namespace: false, ..Situation::of_sandbox() };
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
-    let coverage = coverage(plan, level, limits.held());
+    let coverage = judge::coverage(plan, &mechanism(level, limits.mechanism()));
     let shortfalls = coverage.below(options.floor.as_ref().unwrap_or(&plan.floor()));
     if !shortfalls.is_empty() {
         return Err(Refusal::BelowFloor { shortfalls });
     }
-    let mut found = Found::of(plan, &command)?;
+    let mut found = Found::of(plan, &command, options)?;
     let ruleset = Ruleset::build(&std::mem::take(&mut found.rules))
         .map_err(|fault| Fault::new(Step::Rules, fault.errno()))?;
     let needs = Needs {
@@ -62,9 +63,10 @@ pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Resul
         ..Needs::default()
     };
     let steps = Steps { rules: Some(ruleset), filter: Some(program_offline(needs)) };
-    let status = Status { coverage, backend: "landlock", details: counted(found.notes) };
-    let invocation = Invocation::plain(run(plan, &command, &found.program)?);
-    Ok(Launch { invocation, stdio: command.stdio, limits, status, steps })
+    let (details, unheld_limits) = (counted(found.notes), limits.unheld());
+    let status = Status { coverage, backend: "landlock", details, unheld_limits };
+    let line = HostCommand::plain(run(plan, &command, &found.program, options.home.as_deref())?);
+    Ok(HostProcess { command: line, stdio: command.stdio, limits, status, steps })
 }
 
 /// What is held without namespaces.
@@ -72,41 +74,50 @@ pub(crate) fn prepare(plan: &Plan, command: Command, options: &Options) -> Resul
 pub fn coverage_here(plan: &Plan) -> Option<Coverage> {
     let situation = Situation { own_user_namespace: false, ..Situation::of_sandbox() };
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
-    Some(coverage(plan, Level::of_kernel().ok()?, limits.held()))
+    Some(judge::coverage(plan, &mechanism(Level::of_kernel().ok()?, limits.mechanism())))
 }
 
-fn coverage(plan: &Plan, level: Level, limits: Held) -> Coverage {
-    Coverage::of(|aspect| {
-        match aspect {
-        Aspect::Files => files(level),
-        Aspect::Network if *plan.network() == Network::None => {
-            Held::kernel("no socket of any network family can be made")
-        }
-        Aspect::Network => Held::unsupported("without a network namespace no host can be let through"),
-        Aspect::Exec if plan.exec().any.is_some() => Held::kernel("every program of the system is granted"),
-        Aspect::Exec => Held::kernel("Landlock lets nothing else be started")
-            .superset("helper programs in library folders can be, and every readable file can be mapped as code"),
-        Aspect::Environment => Held::kernel("a new process with only these variables"),
-        Aspect::Ipc if plan.ipc().any || !plan.ipc().endpoints.is_empty() => {
-            Held::unsupported("no local service can be let through")
-        }
-        Aspect::Ipc => Held::kernel("no Unix socket can be made but pairs")
-            .superset("shared memory and queues of the same user can be reached"),
-        Aspect::Processes if level.holds_signals() => Held::kernel("Landlock holds signals, the filter tracing")
-            .superset("priorities and limits of the user's processes can be changed; one that leaves its session can stay"),
-        Aspect::Processes => Held::unsupported("processes of the same user can be signalled"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => limits.clone(),
-    }
-    })
-}
+/// What Landlock never holds of files.
+const UNHELD: &str = "names, sizes, owners, attributes, modes and times are not held, nor files that run code later in \
+                      writable folders";
 
-fn files(level: Level) -> Held {
-    let held = Held::kernel(level.to_string()).superset(
-        "names, sizes, owners, attributes, modes and times are not held, nor files that run code later in writable \
-         folders",
+/// What holds a plan here: Landlock of this kernel's level, and the filter.
+fn mechanism(level: Level, limits: LimitMechanism) -> Mechanism {
+    let signals = Words::superset(
+        "Landlock holds signals, the filter tracing",
+        &[
+            "priorities and limits of the user's processes can be changed; one that leaves its session can stay",
+        ],
     );
-    level.missing().fold(held, Held::superset)
+    Mechanism {
+        files: FileMechanism::FoundRules {
+            how: level.to_string(),
+            wider: [UNHELD].into_iter().chain(level.missing()).collect(),
+        },
+        network: NetworkMechanism::Closed(Words::exact("no socket of any network family can be made")),
+        programs: ProgramMechanism::Listed(Words::superset(
+            "Landlock lets nothing else be started",
+            &["helper programs in library folders can be, and every readable file can be mapped as code"],
+        )),
+        environment: EnvironmentMechanism::Fresh {
+            words: Words::exact("a new process with only these variables"),
+            passes_all: true,
+        },
+        services: ServiceMechanism::Filtered {
+            none: Words::superset(
+                "no Unix socket can be made but pairs",
+                &["shared memory and queues of the same user can be reached"],
+            ),
+            wider_with_files: &[],
+            some: DeclaredServices::Nothing("no local service can be let through"),
+        },
+        processes: if level.holds_signals() {
+            ProcessMechanism::Kernel { words: signals, nested: signals }
+        } else {
+            ProcessMechanism::Nothing("processes of the same user can be signalled")
+        },
+        limits,
+    }
 }
 
 /// Landlock only adds: what lies in a granted tree can be neither hidden nor kept from being changed.
@@ -141,21 +152,29 @@ struct Found {
 }
 
 impl Found {
-    fn of(plan: &Plan, command: &Command) -> Result<Self, Refusal> {
+    fn of(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let granted = grants::put(&mut Layout::default(), plan, None)?;
         let (mut rules, mut notes) = (granted.rules, granted.notes);
         let mut programs = Programs::default();
         let from = command.cwd.as_deref().unwrap_or(Path::new("/"));
-        let program = programs.add(&command.program, from)?;
+        let choice = tool_choice(command, options);
+        let callers = Lookup { first: &options.search.callers, choice: &choice };
+        let named = Lookup { first: &options.search.named, ..callers };
+        let program = programs.add(&command.program, from, callers)?;
         for grant in &plan.exec().programs {
             let name = grant.value.program.to_string();
-            if let Err(refusal) = programs.add(OsStr::new(&name), Path::new("/")) {
+            if let Err(refusal) = programs.add(OsStr::new(&name), Path::new("/"), named) {
                 notes.push(format!("`exec:spawn:{name}` starts nothing: {refusal}"));
             }
         }
         let any = plan.exec().any.is_some();
         rules.extend(BASE.iter().filter_map(|entry| base_rule(entry.path, entry.kind, any)));
         let run = landlock::READ | landlock::EXECUTE;
+        let read = programs.code.iter().chain(&programs.data).filter_map(|path| {
+            let access = if path.is_dir() { landlock::READ } else { landlock::READ_FILE };
+            Some(Rule { fd: open(path)?, access })
+        });
+        rules.extend(read);
         let programs = programs.files.into_iter().chain(programs.folders).chain(base::loaders());
         rules.extend(programs.filter_map(|path| Some(Rule { fd: open(&path)?, access: run })));
         for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
@@ -180,15 +199,22 @@ fn open(path: &Path) -> Option<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-fn run(plan: &Plan, command: &Command, program: &Path) -> Result<process::Command, Refusal> {
+fn run(
+    plan: &Plan,
+    command: &Command,
+    program: &Path,
+    home: Option<&Path>,
+) -> Result<process::Command, Refusal> {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::process::CommandExt as _;
     let terminal = matches!(command.stdio, Stdio::Terminal);
     let mut plain = process::Command::new(program);
     plain.arg0(&command.program).args(&command.args).env_clear();
-    for assignment in
-        environment::of(plan.environment(), &command.env, Path::new("/nonexistent"), None, terminal)?
-    {
+    // Nothing is private here: the home is what is granted of the caller's own, and nothing temporary can be kept.
+    let nowhere = Path::new("/nonexistent");
+    let home = home.unwrap_or(nowhere);
+    let own = environment::Own { home, temporary: nowhere, user: None, program_folders: &[], terminal };
+    for assignment in environment::of(plan.environment(), &command.env, &own)? {
         let bytes = assignment.as_bytes();
         let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
         let (name, value) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());

@@ -17,11 +17,15 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(step: Step, errno: Errno) -> Self {
+    /// A step that failed, and what the kernel said.
+    #[must_use]
+    pub fn new(step: Step, errno: Errno) -> Self {
         Self { step, at: None, errno: errno.raw_os_error() }
     }
 
-    pub(crate) fn at(self, path: impl fmt::Display) -> Self {
+    /// The same, at a path.
+    #[must_use]
+    pub fn at(self, path: impl fmt::Display) -> Self {
         Self { at: Some(path.to_string()), ..self }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! An ability that is missing says why and what a person can do about it. Probes leave nothing behind.
 
-mod backends;
 mod places;
 #[cfg(test)]
 mod tests;
@@ -27,8 +26,6 @@ use crate::sys::before_exec::before_exec;
 use crate::sys::probe::{NAMESPACES, in_child, unshare};
 use crate::sys::{notify, seccomp};
 
-pub use backends::Backend;
-pub(crate) use backends::{find, private_folder};
 pub use places::{Unseen, located, located_to_mount, with_locked, with_own};
 
 /// What was tried.
@@ -56,7 +53,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// Tries everything: some tens of milliseconds, more with other backends installed.
+    /// Tries everything: some tens of milliseconds.
     #[must_use]
     pub fn probe() -> Self {
         let mut all = vec![
@@ -69,9 +66,14 @@ impl Abilities {
         ];
         all.extend(limits());
         all.push(Ability { name: "nft", result: nft() });
-        let backends = Backend::ALL.into_iter();
-        all.extend(backends.map(|backend| Ability { name: backend.as_str(), result: backend.probe() }));
         Self { all }
+    }
+
+    /// The same with what was tried elsewhere.
+    #[must_use]
+    pub fn with(mut self, more: impl IntoIterator<Item = Ability>) -> Self {
+        self.all.extend(more);
+        self
     }
 
     /// Everything that was tried, in a fixed order.
@@ -100,7 +102,8 @@ impl Abilities {
 }
 
 impl Lack {
-    fn new(why: impl Into<String>, fix: impl Into<String>) -> Self {
+    /// What was seen, and what a person can do about it.
+    pub fn new(why: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { why: why.into(), fix: fix.into() }
     }
 }
@@ -119,11 +122,13 @@ fn namespaces() -> Result<String, Lack> {
         |(_, flag): &&(&str, libc::c_int)| in_child(*flag | libc::CLONE_NEWUSER, || Ok(())).is_err();
     let refused: Vec<&str> = NAMESPACES.iter().filter(refused).map(|(name, _)| *name).collect();
     let which = if refused.is_empty() { "all at once".to_owned() } else { refused.join(", ") };
-    Err(Lack::new(format!("{which}: {errno}"), namespace_fix(errno)))
+    Err(Lack::new(format!("{which}: {errno}"), namespace_fix(errno.raw_os_error())))
 }
 
 /// What usually stands in the way, by what the kernel said and what its switches say.
-pub(crate) fn namespace_fix(errno: Errno) -> String {
+#[must_use]
+pub fn namespace_fix(errno: i32) -> String {
+    let errno = Errno::from_raw_os_error(errno);
     let is = |switch: &str, value: &str| {
         std::fs::read_to_string(format!("/proc/sys/{switch}")).is_ok_and(|text| text.trim() == value)
     };
@@ -151,7 +156,9 @@ fn mounts() -> Result<String, Lack> {
         leave_propagation()?;
         mount(c"none", c"/dev", c"tmpfs", MountFlags::NOSUID, None)
     });
-    let fix = |errno| Lack::new(format!("mount in a user namespace: {errno}"), namespace_fix(errno));
+    let fix = |errno: Errno| {
+        Lack::new(format!("mount in a user namespace: {errno}"), namespace_fix(errno.raw_os_error()))
+    };
     tried.map(|()| "a root of its own".to_owned()).map_err(fix)
 }
 
@@ -208,7 +215,7 @@ fn filter() -> Result<String, Lack> {
 fn notify() -> Result<String, Lack> {
     let held = in_child(0, || {
         rustix::thread::set_no_new_privs(true)?;
-        let asking = Asking { unix_mediated: true, guarded: true };
+        let asking = Asking { unix_mediated: true, guarded: true, ..Asking::default() };
         let filter = asking.program().ok_or(Errno::NOTSUP)?;
         let listener = seccomp::install(filter, true)?.ok_or(Errno::NOTSUP)?;
         notify::can_replace_descriptors(listener)
@@ -240,7 +247,7 @@ fn limit_name(name: &str) -> &'static str {
 }
 
 fn nft() -> Result<String, Lack> {
-    let Some(nft) = find("nft") else {
+    let Some(nft) = system_program("nft") else {
         return Err(Lack::new("no `nft`", "install nftables; without it a rule for any port is refused"));
     };
     let mut command = Command::new(nft);
@@ -263,7 +270,8 @@ fn nft() -> Result<String, Lack> {
 }
 
 /// A program of the system, by name.
-fn in_system_folders(name: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn system_program(name: &str) -> Option<PathBuf> {
     let folders = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
     folders.into_iter().find(|path| path.is_file())
 }

@@ -4,22 +4,58 @@
 //! [`Prepared::spawn`] starts the program held to the plan, and [`Confined`] is the running sandbox, whose
 //! [`Status`] says what is really held. The only crate with `unsafe`, all of it under `sys/`. No async runtime, no
 //! policy text.
+//!
+//! # First steps
+//!
+//! A plan says what a program may touch; the program is started in a sandbox that holds it to that:
+//!
+//! ```
+//! use bailiwick_confine::{Command, Exit, Options, Prepared};
+//! use bailiwick_policy::capability::CapabilitySet;
+//! use bailiwick_policy::enforcement::{Aspect, Level};
+//! use bailiwick_policy::facts::HostFacts;
+//! use bailiwick_policy::plan::Plan;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let granted = CapabilitySet::new(["fs:read:/etc/passwd"])?;
+//! let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown())?;
+//!
+//! let test = |path: &str| Command { args: vec!["-e".into(), path.into()], ..Command::new("test") };
+//! let prepared = Prepared::new(&plan, test("/etc/passwd"), Options::default())?;
+//! assert_eq!(prepared.predicted().held(Aspect::Network).level, Level::Kernel, "known before anything runs");
+//! assert_eq!(prepared.spawn()?.wait()?, Exit::Code(0), "granted");
+//!
+//! let mut other = Prepared::new(&plan, test("/etc/shadow"), Options::default())?.spawn()?;
+//! assert_eq!(other.wait()?, Exit::Code(1), "not granted: for the program it does not exist");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Most callers want `bailiwick-launch` instead: it follows the links of granted paths, records the start before anything
+//! runs, and serves the network.
+//!
+//! # What holds where
+//!
+//! Linux, with user namespaces; from 5.13 with Landlock. Landlock and control groups are used where the host has them.
+//! [`Prepared::predicted`] says per axis what will be held, [`Confined::status`] what is. A plan whose floor this host
+//! cannot hold is a [`Refusal`], and nothing starts. For hosts without user namespaces there is [`fallback`], which holds
+//! less and says so.
 
 mod cgroup;
 mod command;
 mod confined;
 mod control;
 mod coverage;
-pub mod external;
 pub mod fallback;
 mod fault;
 pub mod host;
 mod ipc;
 mod landlock;
-mod launcher;
 mod limits;
+mod lost;
 mod native;
 mod prepared;
+mod process;
 mod refusal;
 mod seccomp;
 mod status;
@@ -27,16 +63,21 @@ mod stdio;
 mod sys;
 #[cfg(test)]
 mod testing;
+mod watched;
 mod weakened;
 
-pub use command::{Command, Options, Stdio};
-pub use confined::{Confined, EgressSockets, Exit};
-pub use coverage::native_coverage;
+pub use command::{Command, Options, Search, Stdio, Watch};
+pub use confined::{Change, Confined, EgressSockets, Exit};
+pub use coverage::{native_coverage, native_mechanism};
 pub use fault::{Fault, Step};
-pub use launcher::{Launcher, Ready, Running};
+pub use lost::LostFiles;
 pub use native::base::System;
+pub use native::shims::CHOOSING_VARIABLES;
+pub use native::submounts::refuse_odd_mounts;
 pub use prepared::Prepared;
+pub use process::{HostCommand, HostProcess, RunningProcess};
 pub use refusal::Refusal;
 pub use status::Status;
 pub use stdio::Relays;
 pub use sys::memory::return_large_blocks;
+pub use watched::{Observation, Observations};

@@ -16,7 +16,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bailiwick_policy::enforcement::{Held, Precision, judge};
+use bailiwick_policy::enforcement::mechanism::LimitMechanism;
+use bailiwick_policy::enforcement::{Held, Level};
 use bailiwick_policy::manifest::Limits;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -123,14 +124,15 @@ impl Applied {
         &self.held
     }
 
-    /// How well the limits are held together: as well as the weakest.
-    pub(crate) fn held(&self) -> Held {
-        let Some(level) = self.held.iter().map(|(_, held)| held.level).min() else {
-            return judge::no_limits();
-        };
-        let precision = self.held.iter().map(|(_, held)| held.precision).min().unwrap_or(Precision::Exact);
-        let why: Vec<String> = self.held.iter().map(|(what, held)| format!("{what}: {}", held.why)).collect();
-        Held { level, precision, why: why.join("; ") }
+    /// The limits that were asked for and nothing holds, each with the reason.
+    pub(crate) fn unheld(&self) -> Vec<String> {
+        let unheld = self.held.iter().filter(|(_, held)| held.level == Level::Unsupported);
+        unheld.map(|(limit, held)| format!("the limit of `{limit}` is not held: {}", held.why)).collect()
+    }
+
+    /// The same for the judge.
+    pub(crate) fn mechanism(&self) -> LimitMechanism {
+        LimitMechanism::Found(self.held.clone())
     }
 
     fn hold(&mut self, controller: Controller, value: u64, places: &Places, situation: Situation) {

@@ -8,6 +8,7 @@
 //! Fails closed when: any step fails. The child says which and ends; nothing was started.
 //! Residual: running code may still map anonymous memory as code.
 
+pub(crate) mod account;
 pub(crate) mod base;
 pub(crate) mod child;
 pub(crate) mod closures;
@@ -21,4 +22,6 @@ pub(crate) mod layout;
 pub(crate) mod network;
 pub(crate) mod programs;
 pub(crate) mod protected;
+pub(crate) mod runtimes;
+pub(crate) mod shims;
 pub(crate) mod submounts;

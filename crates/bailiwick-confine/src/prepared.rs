@@ -1,27 +1,30 @@
 //! A plan checked against this host, with everything opened and allocated that starting it needs.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use bailiwick_policy::enforcement::Coverage;
+use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::{BASE, Network, Plan};
+use bailiwick_policy::plan::{BASE, Network, PROGRAM_FOLDERS, Plan};
 use rustix::io::Errno;
 
 use crate::cgroup::Places;
-use crate::command::{Command, Options, Stdio};
+use crate::command::{Command, Options, Stdio, Watch};
 use crate::confined::{self, Confined, Confining};
 use crate::coverage::{self, Means};
 use crate::fault::{Fault, Step};
 use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
-use crate::native::base::{self, System};
+use crate::lost::PrivateDirectories;
+use crate::native::base::{self, Private, System};
 use crate::native::guarded::{Guarded, Unasked};
 use crate::native::image::{Asked, Identity, Image, Maps};
 use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
-use crate::native::programs::Programs;
+use crate::native::programs::{Lookup, Programs};
+use crate::native::shims::ToolChoice;
 use crate::native::{environment, grants, protected};
 use crate::refusal::Refusal;
 use crate::seccomp::{self, Asking, Needs, UnixSockets};
@@ -29,6 +32,7 @@ use crate::status::{Status, counted};
 use crate::stdio::{self, Relays};
 use crate::sys::clone::{Program as Executable, Stack, Strings};
 use crate::sys::{mount, netns};
+use crate::watched::{Startable, Watched};
 
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
 const SCRATCH: u64 = 1 << 30;
@@ -48,6 +52,8 @@ pub struct Prepared {
     sockets: Vec<PathBuf>,
     asks: Option<OwnedFd>,
     relays: Relays,
+    watched: Option<Watched>,
+    private: PrivateDirectories,
 }
 
 impl Prepared {
@@ -69,7 +75,7 @@ impl Prepared {
 
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
-        let mut built = Built::of(system.into_layout(plan), plan, &command, &options)?;
+        let mut built = Built::of(system, plan, &command, &options)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
@@ -85,45 +91,60 @@ impl Prepared {
             protected: built.guarded.is_complete(),
         };
         let limits = limits(plan);
-        let coverage = coverage::of(plan, means, limits.held());
+        let coverage = judge::coverage(plan, &coverage::mechanism(means, limits.mechanism()));
         let shortfalls = coverage.below(&options.floor.unwrap_or_else(|| plan.floor()));
         if !shortfalls.is_empty() {
             return Err(Refusal::BelowFloor { shortfalls });
         }
         let terminal = matches!(command.stdio, Stdio::Terminal);
+        // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
+        let proc_writable = maps_users(plan) && rules.is_some();
         let inner_rules = built.inner_rules()?;
-        let program = Some(built.program.as_path());
-        let envp = environment::of(plan.environment(), &command.env, &built.private, program, terminal)?;
+        let own = environment::Own {
+            home: &built.private.home,
+            temporary: &built.private.temporary,
+            user: Some(&built.user),
+            program_folders: &built.programs.found_in,
+            terminal,
+        };
+        let envp = environment::of(plan.environment(), &command.env, &own)?;
         let folder = built.folder(&command)?;
+        let private =
+            if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
         let (control, inner) = line()?;
         let asking = Asking {
             unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
             guarded: built.guarded.net.is_some(),
+            watch: options.watch,
         };
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
+        let (watched, tells) = watching(options.watch, built.programs, built.exec)?;
         let desk = asking.program().map(|filter| Asked {
             filter,
             own_filter: seccomp::program(Needs { desk: true, ..needs }),
             guarded: built.guarded,
             supervisor: passed_on,
+            tells,
+            tells_files: options.watch == Watch::Files,
+            only_tells: !asking.unix_mediated && !asking.guarded,
             nested: plan.nested_sandbox(),
         });
-        let argv = argv(&command)?;
+        let argv = argv(&command, &built.program)?;
         let (stdio, relays) = stdio::open(command.stdio)?;
         let image = Image {
             maps: maps(),
+            private: private.places.iter().map(|place| relative(place)).collect::<Result<_, _>>()?,
             entries: built.layout.entries()?,
             scratch: number(plan.limits().memory.unwrap_or(SCRATCH)),
-            // Without Landlock nothing else would keep the kernel's settings from being written.
-            proc_writable: plan.nested_sandbox() && rules.is_some(),
+            proc_writable,
             network: network(plan)?,
             limits: limits.resources().to_vec(),
             rules,
             inner_rules,
             filter,
             desk,
-            waits: limits.has_groups() || *plan.network() != Network::None,
+            says_ready: limits.has_groups() || *plan.network() != Network::None,
             program: Executable { path: text(built.program.as_os_str())?, argv, envp: Strings::new(envp) },
             folder,
             stdio,
@@ -131,8 +152,9 @@ impl Prepared {
             control: inner,
             supervisors: control.as_raw_fd().cast_unsigned(),
         };
-        let status = Status { coverage, backend: "native", details: counted(built.notes) };
-        Ok(Self { image, control, status, limits, sockets, asks, relays })
+        let (details, unheld_limits) = (counted(built.notes), limits.unheld());
+        let status = Status { coverage, backend: "native", details, unheld_limits };
+        Ok(Self { image, control, status, limits, sockets, asks, relays, watched, private })
     }
 
     /// What will be held.
@@ -152,8 +174,20 @@ impl Prepared {
     /// # Errors
     /// The step that failed. Nothing runs then.
     pub fn spawn(self) -> Result<Confined, Fault> {
-        let Self { image, control, status, limits, sockets, asks, relays } = self;
-        confined::start(image, Confining { control, status, sockets, asks, limits, relays })
+        self.spawn_after(|| Ok(())).map(|(confined, ())| confined)
+    }
+
+    /// The same, after `permit` was called while the sandbox is being made. Unless it succeeds the program is not started.
+    ///
+    /// # Errors
+    /// The step that failed, or what `permit` says. Nothing runs then.
+    pub fn spawn_after<T, E: From<Fault>>(
+        self,
+        permit: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(Confined, T), E> {
+        let Self { image, control, status, limits, sockets, asks, relays, watched, private } = self;
+        let with = Confining { control, status, sockets, asks, limits, relays, watched, private };
+        confined::start(image, with, permit)
     }
 }
 
@@ -162,12 +196,15 @@ struct Built {
     layout: Layout,
     programs: Programs,
     program: PathBuf,
-    private: PathBuf,
+    private: Private,
+    user: String,
     rules: Vec<Rule>,
     notes: Vec<String>,
     write_only: bool,
     needs_rules: bool,
     exec: Exec,
+    /// Whether it may write the files of its own processes in `/proc`.
+    maps_users: bool,
     guarded: Guarded,
 }
 
@@ -179,29 +216,36 @@ struct Exec {
 }
 
 impl Built {
-    fn of(mut layout: Layout, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+    fn of(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+        let (mut layout, account) = system.into_parts(plan);
         let home = options.home.as_deref();
         let granted = grants::put(&mut layout, plan, home)?;
         let own = base::Own {
             terminal: matches!(command.stdio, Stdio::Terminal),
             executable: plan.from_writable(),
-            whole_tmp: !granted.narrowed.iter().any(|path| path.starts_with("/tmp")),
+            narrowed: &granted.narrowed,
+            home,
+            account: &account,
         };
-        let private = base::own(&mut layout, own);
+        let private = base::own(&mut layout, &own);
         let mut notes = granted.notes;
         let mut programs = Programs::default();
         let from = command.cwd.as_deref().unwrap_or(Path::new("/"));
-        let program = programs.add(&command.program, from)?;
+        let choice = tool_choice(command, options);
+        let callers = Lookup { first: &options.search.callers, choice: &choice };
+        let program = programs.add(&command.program, from, callers)?;
+        programs.found_in.extend(program.parent().map(Path::to_owned));
+        let named = Lookup { first: &options.search.named, ..callers };
         for grant in &plan.exec().programs {
             let name = grant.value.program.to_string();
-            if let Err(refusal) = programs.add(OsStr::new(&name), Path::new("/")) {
+            if let Err(refusal) = programs.add(OsStr::new(&name), Path::new("/"), named) {
                 notes.push(format!("`exec:spawn:{name}` starts nothing: {refusal}"));
             }
         }
-        put_programs(&mut layout, &programs);
+        put_programs(&mut layout, &programs, installs(command));
         protected::hide_own(&mut layout, plan)?;
         protected::lock_governing(&mut layout, plan)?;
-        let unasked = Unasked { private: &private, devices: DEVICES };
+        let unasked = Unasked { private: &private, devices: DEVICES, proc: maps_users(plan) };
         let guarded = Guarded::of(&layout, plan, home, &unasked)?;
         if !guarded.is_complete() {
             protected::cover_existing(&mut layout, plan)?;
@@ -212,11 +256,13 @@ impl Built {
             programs,
             program,
             private,
+            user: account.user,
             rules: granted.rules,
             notes,
             write_only: granted.write_only,
             needs_rules: !granted.narrowed.is_empty(),
             exec: Exec { any: plan.exec().any.is_some(), from_writable: plan.from_writable() },
+            maps_users: maps_users(plan),
             guarded,
         })
     }
@@ -233,6 +279,10 @@ impl Built {
                 rules.extend(rule(folder, landlock::EXECUTE | landlock::READ)?);
             }
         }
+        for folder in self.programs.code.iter().chain(&self.programs.data) {
+            let is_folder = folder.is_dir();
+            rules.extend(rule(folder, if is_folder { landlock::READ } else { landlock::READ_FILE })?);
+        }
         match Ruleset::build(&rules) {
             Ok(ruleset) => Ok(Some(ruleset)),
             Err(lack @ (landlock::Fault::Absent | landlock::Fault::Disabled)) => {
@@ -247,8 +297,14 @@ impl Built {
     fn inner_rules(&self) -> Result<Vec<(CString, Access)>, Refusal> {
         let run = |granted| if granted { landlock::EXECUTE } else { 0 };
         let everything = landlock::READ | landlock::WRITE | run(self.exec.from_writable);
-        let mut rules = vec![(relative(Path::new("/dev"))?, DEVICES), (relative(&self.private)?, everything)];
+        let mut rules = vec![(relative(Path::new("/dev"))?, DEVICES)];
+        for place in self.private.places() {
+            rules.push((relative(place)?, everything));
+        }
         let shown = landlock::READ | run(self.exec.any);
+        if self.maps_users {
+            rules.push((relative(Path::new("/proc"))?, landlock::READ | landlock::MODIFY));
+        }
         if self.write_only {
             for place in ["/usr", "/etc", "/proc"] {
                 rules.push((relative(Path::new(place))?, shown));
@@ -264,6 +320,20 @@ impl Built {
         Ok(rules)
     }
 
+    /// The directories whose files are lost at the end, without what the sandbox itself puts there and caches.
+    fn private_directories(&self) -> PrivateDirectories {
+        let places: Vec<PathBuf> = self.private.places().map(Path::to_owned).collect();
+        let placed = places.iter().flat_map(|place| self.layout.placed_below(place)).map(Path::to_owned);
+        let home = self.layout.follow(&self.private.home);
+        let uncounted = [self.private.temporary.join(".shm"), home.join(".cache"), home.join(".npm")];
+        PrivateDirectories {
+            own: placed.chain(uncounted).collect(),
+            home: (home, self.private.home.clone()),
+            places,
+            descriptors: Vec::new(),
+        }
+    }
+
     /// Where the program starts.
     fn folder(&mut self, command: &Command) -> Result<CString, Refusal> {
         let wanted = command.cwd.as_deref().unwrap_or(Path::new("/"));
@@ -275,7 +345,16 @@ impl Built {
     }
 }
 
-fn put_programs(layout: &mut Layout, programs: &Programs) {
+/// Whether a command changes the code that it brings: what it may write of it stays writable then, and without code.
+fn installs(command: &Command) -> bool {
+    const INSTALLERS: [&str; 3] = ["pip", "venv", "ensurepip"];
+    let name = Path::new(&command.program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let mut words = command.args.iter().map(OsString::as_os_str);
+    let module = words.find(|word| *word == "-m").and_then(|_| words.next());
+    name.starts_with("pip") || module.is_some_and(|module| INSTALLERS.iter().any(|own| module == *own))
+}
+
+fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
     for (path, target) in &programs.links {
         if layout.tree_around(path).is_none() {
             layout.put(path, Node::Link(target.clone()));
@@ -284,9 +363,30 @@ fn put_programs(layout: &mut Layout, programs: &Programs) {
     for file in &programs.files {
         layout.mount(file, started_from(file, Kind::File));
     }
+    // What may itself be written has no code; what lies in a writable tree is read-only.
     for folder in &programs.folders {
-        layout.mount(folder, started_from(folder, Kind::Folder));
+        if !is_writable(layout.at(folder)) {
+            layout.mount(folder, started_from(folder, Kind::Folder));
+        }
     }
+    for folder in &programs.code {
+        let is_around = layout.tree_around(folder).is_some_and(|(_, tree)| tree.writable);
+        let stays_writable = is_writable(layout.at(folder)) || (installs && is_around);
+        if !stays_writable {
+            layout.mount(folder, started_from(folder, Kind::Folder));
+        }
+    }
+    for path in &programs.data {
+        let Ok(file) = std::fs::canonicalize(path) else { continue };
+        let kind = if file.is_dir() { Kind::Folder } else { Kind::File };
+        if layout.tree_around(path).is_none() {
+            layout.mount(path, Host { executable: false, ..started_from(&file, kind) });
+        }
+    }
+}
+
+fn is_writable(node: Option<&Node>) -> bool {
+    matches!(node, Some(Node::Host(host)) if host.writable)
 }
 
 /// A place whose programs may be started; one that is not the system's is mounted only if it is still the same.
@@ -304,6 +404,14 @@ fn rule(path: &Path, access: Access) -> Result<Option<Rule>, Refusal> {
     }
 }
 
+/// Whether the program may say who is who in user namespaces of its own, as browsers do: `/proc/self/uid_map` and others.
+///
+/// Never as root: a kernel before 5.12 would let a file get capabilities from there that count on the host, and a later one
+/// refuses such a map anyway.
+fn maps_users(plan: &Plan) -> bool {
+    plan.nested_sandbox() && !rustix::process::geteuid().is_root()
+}
+
 fn needs(plan: &Plan) -> Needs {
     let mediated = plan.ipc().any || !plan.ipc().endpoints.is_empty();
     Needs {
@@ -314,9 +422,25 @@ fn needs(plan: &Plan) -> Needs {
     }
 }
 
-fn network(plan: &Plan) -> Result<Option<netns::Request>, Refusal> {
+/// The supervisor's and the first process' part of what is looked at; none if nothing is.
+fn watching(
+    watch: Watch,
+    mut programs: Programs,
+    exec: Exec,
+) -> Result<(Option<Watched>, Option<OwnedFd>), Refusal> {
+    if watch == Watch::Nothing {
+        return Ok((None, None));
+    }
+    let (line, inner) = line()?;
+    programs.files.extend(base::loaders());
+    let Exec { any, from_writable } = exec;
+    let startable = Startable { programs, any, from_writable };
+    Ok((Some(Watched::new(line, watch, startable)), Some(inner)))
+}
+
+fn network(plan: &Plan) -> Result<netns::Request, Refusal> {
     let faulty = |fault: netns::Fault| Fault::new(Step::Network, Errno::from_raw_os_error(fault.errno));
-    Ok(netns::Request::of(plan.network()).map_err(faulty)?)
+    Ok(netns::Request::of(plan).map_err(faulty)?)
 }
 
 fn limits(plan: &Plan) -> Applied {
@@ -334,9 +458,24 @@ fn number(value: u64) -> CString {
     CString::new(value.to_string()).unwrap_or_default()
 }
 
-fn argv(command: &Command) -> Result<Strings, Refusal> {
-    let all = std::iter::once(&command.program).chain(&command.args);
-    Ok(Strings::new(all.map(|argument| text(argument)).collect::<Result<_, _>>()?))
+/// The arguments. A program that was found outside of the system's folders is called by its path: many find their own
+/// files by that, and a name would lead them to the system's program of that name.
+fn argv(command: &Command, program: &Path) -> Result<Strings, Refusal> {
+    let of_system =
+        program.parent().is_some_and(|own| PROGRAM_FOLDERS.iter().any(|folder| own == Path::new(folder)));
+    let is_name = !command.program.as_bytes().contains(&b'/');
+    let name = if is_name && !of_system { program.as_os_str() } else { command.program.as_os_str() };
+    let all = std::iter::once(name).chain(command.args.iter().map(OsString::as_os_str));
+    Ok(Strings::new(all.map(text).collect::<Result<_, _>>()?))
+}
+
+/// What version managers go by.
+pub(crate) fn tool_choice(command: &Command, options: &Options) -> ToolChoice {
+    ToolChoice {
+        home: options.home.clone(),
+        cwd: command.cwd.clone(),
+        variables: options.search.variables.clone(),
+    }
 }
 
 /// A line between the supervisor and the first process: the supervisor's end, and the other.

@@ -9,6 +9,8 @@
 //! Residual: arguments behind pointers are not seen; a call that takes such is refused whole or left to Landlock
 //! and the mounts.
 
+use crate::command::Watch;
+
 #[cfg(test)]
 mod tests;
 
@@ -76,12 +78,19 @@ pub(crate) struct Asking {
     pub(crate) unix_mediated: bool,
     /// Every call that makes, moves, removes or changes a file by its name.
     pub(crate) guarded: bool,
+    /// Calls that are only looked at, to name what is refused.
+    pub(crate) watch: Watch,
 }
 
 impl Asking {
     /// The second filter; `None` if nothing is asked.
     pub(crate) fn program(self) -> Option<&'static [libc::sock_filter]> {
-        let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1;
+        let watch = match self.watch {
+            Watch::Nothing => 0b0000,
+            Watch::Programs => 0b0100,
+            Watch::Files => 0b1100,
+        };
+        let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1 | watch;
         (index > 0).then(|| ASKS.get(index).copied().unwrap_or_default())
     }
 }

@@ -14,13 +14,20 @@ pub struct Status {
     pub backend: &'static str,
     /// What was left out, narrowed or cannot be covered: one line each.
     pub details: Vec<String>,
+    /// Limits that were asked for and that nothing holds: one line each.
+    pub unheld_limits: Vec<String>,
 }
 
 impl Status {
     /// For machines; fields are only ever added.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        json!({ "backend": self.backend, "coverage": self.coverage.to_json(), "details": self.details })
+        json!({
+            "backend": self.backend,
+            "coverage": self.coverage.to_json(),
+            "details": self.details,
+            "unheld_limits": self.unheld_limits,
+        })
     }
 }
 

@@ -107,7 +107,7 @@ fn be_client(role: &str) {
         median: Duration::from_nanos(words[3].parse().unwrap()),
     };
     hear();
-    let ip = IpAddr::from([198, 18, 0, 1]);
+    let ip = IpAddr::from([44, 128, 0, 1]);
     introduce();
     Way { name: "egress", ip, proxy: None }.measure(Some(base));
     let open: Vec<TcpStream> = (0..OPEN).map(|_| echoed((ip, ECHO).into()).unwrap()).collect();

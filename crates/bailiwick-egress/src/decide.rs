@@ -114,6 +114,11 @@ impl Rules {
         Some(zones)
     }
 
+    /// The hosts of all rules.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &HostPattern> {
+        self.0.iter().flat_map(NetSet::rules).map(NetRule::host)
+    }
+
     fn matching<'s>(&'s self, host: &Host) -> impl Iterator<Item = &'s NetRule> {
         self.0.iter().flat_map(move |set| set.matching(host))
     }
@@ -281,10 +286,10 @@ fn refusal(target: &Target, code: Code, speak: Speak, private: bool) -> Refusal 
     let request = NetRequest::new(target.host.clone(), target.port, speak);
     let request = if private { request.resolved_privately() } else { request };
     let nothing = Authority::of(&[]).ok().filter(|_| lifted);
-    let grant =
-        nothing.and_then(|nothing| nothing.explain(&Asked::Net(request)).smallest_grant().map(str::to_owned));
+    let asked = Asked::Net(request);
+    let grant = nothing.and_then(|nothing| nothing.explain(&asked).smallest_grant().map(ToString::to_string));
     Refusal { code, grant }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -26,6 +26,8 @@ pub struct Event {
 pub enum Outcome {
     /// The connection goes to this address.
     Allowed(IpAddr),
+    /// A connection from this address to a port that is listened on outside was handed in.
+    Accepted(IpAddr),
     /// It goes nowhere.
     Refused(Refusal),
 }
@@ -70,7 +72,7 @@ impl Event {
     pub const fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {
             Outcome::Refused(refusal) => Some(refusal),
-            Outcome::Allowed(_) => None,
+            Outcome::Allowed(_) | Outcome::Accepted(_) => None,
         }
     }
 
@@ -87,6 +89,10 @@ impl Event {
                 set("verdict", "allowed".into());
                 set("address", address.to_string().into());
             }
+            Outcome::Accepted(peer) => {
+                set("verdict", "accepted".into());
+                set("peer", peer.to_string().into());
+            }
             Outcome::Refused(refusal) => {
                 set("verdict", "refused".into());
                 set("code", refusal.code().as_str().into());
@@ -101,13 +107,20 @@ impl Event {
 impl fmt::Display for Event {
     /// `allowed api.github.com:443`, `refused evil.test: not granted`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.refusal().is_some() { "refused" } else { "allowed" };
+        let verdict = match &self.outcome {
+            Outcome::Allowed(_) => "allowed",
+            Outcome::Accepted(_) => "accepted",
+            Outcome::Refused(_) => "refused",
+        };
         write!(f, "{verdict} {}", self.host)?;
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
         }
         if let Some(request) = &self.request {
             write!(f, " {request}")?;
+        }
+        if let Outcome::Accepted(peer) = &self.outcome {
+            write!(f, " from {peer}")?;
         }
         self.refusal().map_or(Ok(()), |refusal| write!(f, ": {}", refusal.code().meaning()))
     }

@@ -6,17 +6,61 @@
 //! checked, and only then is one of the screened addresses dialled. Whether all that is allowed is one pure
 //! function, [`decide`].
 //!
+//! # First steps
+//!
+//! [`decide`] is asked again as more becomes known of a connection, and only its last answer dials:
+//!
+//! ```
+//! use bailiwick_egress::{Code, Hello, Known, Rules, Target, Verdict, decide};
+//! use bailiwick_policy::capability::CapabilitySet;
+//! use bailiwick_policy::facts::HostFacts;
+//! use bailiwick_policy::net::Host;
+//! use bailiwick_policy::plan::Plan;
+//!
+//! # fn main() -> Result<(), bailiwick_policy::finding::Findings> {
+//! let granted = CapabilitySet::new(["net:connect:api.example.com:443"])?;
+//! let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown())?;
+//! let rules = Rules::new(plan.network());
+//!
+//! let target = Target::new(Host::new("api.example.com")?, 443);
+//! assert_eq!(decide(&rules, &target, Known::default()), Verdict::Resolve);
+//!
+//! let public = ["93.184.215.14".parse().unwrap()];
+//! let resolved = Known { addresses: Some(&public), hello: None };
+//! assert_eq!(decide(&rules, &target, resolved), Verdict::Listen);
+//!
+//! let hello = Hello::Tls { name: Some("api.example.com".into()), hidden: false };
+//! let heard = Known { hello: Some(&hello), ..resolved };
+//! assert!(matches!(decide(&rules, &target, heard), Verdict::Allow(_)));
+//!
+//! let private = ["10.0.0.1".parse().unwrap()];
+//! let rebound = Known { addresses: Some(&private), ..heard };
+//! let Verdict::Refuse(refusal) = decide(&rules, &target, rebound) else { panic!("a private address") };
+//! assert_eq!(refusal.code(), Code::AddressPrivate);
+//!
+//! let other = Target::new(Host::new("evil.example")?, 443);
+//! let Verdict::Refuse(refusal) = decide(&rules, &other, Known::default()) else { panic!("not granted") };
+//! assert_eq!(refusal.grant(), Some("net:connect:evil.example:443"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Egress`] serves the [`Sockets`] of a sandbox by these rules; `bailiwick-launch` connects the two.
+//!
 //! Makes no namespaces and no listeners: whoever confines the process hands them over. Fails closed when anything
 //! is unreadable, unresolved, late or beyond a limit; with this process gone the sandbox has no network at all.
 //!
 //! Residual: inside TLS neither the `Host` of a request nor its method or path is seen.
 #![forbid(unsafe_code)]
 
+mod blocks;
+mod closed;
 mod code;
 mod connect;
 mod copy;
 mod decide;
 mod dns;
+mod entrance;
 mod event;
 mod handshake;
 mod hello;
@@ -32,6 +76,7 @@ mod stream;
 
 pub use code::Code;
 pub use decide::{Known, Pass, Refusal, Rules, Stream, Target, Verdict, decide};
+pub use entrance::{Entrance, ListenError, Listeners};
 pub use event::{Event, Outcome};
 pub use hello::{Hello, Listening, Request};
 pub use limits::{Limits, raise_file_limit};

@@ -7,18 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
+use crate::blocks::Blocks;
 use crate::code::Code;
 use crate::limits::{Bucket, Limits};
-
-/// 198.18.0.0/15, set aside for benchmarks: nobody's real address.
-const V4: u32 = 0xc612_0000;
-const V4_SIZE: u32 = 1 << 17;
-/// fd62:6169:6c69:7769::/64, a unique local prefix.
-const V6: u128 = 0xfd62_6169_6c69_7769 << 64;
 
 /// Names and their addresses.
 #[derive(Debug)]
 pub(crate) struct Names {
+    blocks: Blocks,
     numbers: HashMap<Box<str>, u32>,
     names: Vec<Box<str>>,
     most: u32,
@@ -26,31 +22,32 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(limits: &Limits, now: Instant) -> Self {
-        let most = limits.names.min(V4_SIZE - 2);
+    pub(crate) fn new(blocks: Blocks, limits: &Limits, now: Instant) -> Self {
+        let most = limits.names.min(Blocks::ROOM);
         let bucket = Bucket::new(limits.names_a_second, now);
-        Self { numbers: HashMap::new(), names: Vec::new(), most, bucket }
+        Self { blocks, numbers: HashMap::new(), names: Vec::new(), most, bucket }
     }
 
     /// The addresses that stand for `name`; it gets new ones when it has none yet.
     pub(crate) fn addresses(&mut self, name: &str, now: Instant) -> Result<(Ipv4Addr, Ipv6Addr), Code> {
         if let Some(number) = self.numbers.get(name) {
-            return Ok(addresses(*number));
+            return Ok(self.blocks.addresses(*number));
         }
         let number = u32::try_from(self.names.len()).ok().filter(|number| *number < self.most);
         let number = number.filter(|_| self.bucket.take(now)).ok_or(Code::TooManyNames)?;
         self.numbers.insert(name.into(), number);
         self.names.push(name.into());
-        Ok(addresses(number))
+        Ok(self.blocks.addresses(number))
     }
 
     /// The name that `ip` stands for.
     pub(crate) fn name(&self, ip: IpAddr) -> Option<&str> {
-        let number = match ip {
-            IpAddr::V4(v4) => v4.to_bits().checked_sub(V4 + 1)?,
-            IpAddr::V6(v6) => u32::try_from(v6.to_bits().checked_sub(V6 + 1)?).ok()?,
-        };
-        self.names.get(usize::try_from(number).ok()?).map(|name| &**name)
+        self.names.get(usize::try_from(self.blocks.number(ip)?).ok()?).map(|name| &**name)
+    }
+
+    /// Whether `ip` is kept for names and has none.
+    pub(crate) fn is_unassigned(&self, ip: IpAddr) -> bool {
+        self.blocks.contain(ip) && self.name(ip).is_none()
     }
 }
 
@@ -80,19 +77,20 @@ impl WildcardNames {
     }
 }
 
-fn addresses(number: u32) -> (Ipv4Addr, Ipv6Addr) {
-    (Ipv4Addr::from_bits(V4 + 1 + number), Ipv6Addr::from_bits(V6 + 1 + u128::from(number)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::Rules;
+
+    fn names(limits: &Limits, now: Instant) -> Names {
+        Names::new(Blocks::beyond(&Rules::new(&bailiwick_policy::plan::Network::Any)), limits, now)
+    }
 
     #[test]
     fn a_name_keeps_its_addresses_and_no_other_gets_them() {
         let now = Instant::now();
         let limits = Limits { names: 3, names_a_second: 100, ..Limits::default() };
-        let mut names = Names::new(&limits, now);
+        let mut names = names(&limits, now);
         let (v4, v6) = names.addresses("a.test", now).unwrap();
         assert_eq!(names.addresses("a.test", now).unwrap(), (v4, v6));
         let (other, _) = names.addresses("b.test", now).unwrap();
@@ -102,11 +100,20 @@ mod tests {
         names.addresses("c.test", now).unwrap();
         assert_eq!(names.addresses("d.test", now), Err(Code::TooManyNames));
         assert_eq!(names.addresses("a.test", now).unwrap(), (v4, v6), "the old ones still work");
-        for nobody in
-            ["198.18.0.0", "198.18.0.4", "198.19.255.255", "1.1.1.1", "fd62:6169:6c69:7769::4", "::1"]
-        {
-            assert_eq!(names.name(nobody.parse().unwrap()), None, "{nobody}");
+        for (nobody, ours) in [
+            ("44.128.0.0", true),
+            ("44.128.0.4", true),
+            ("44.128.255.255", true),
+            ("3062:6169:6c69:7769::4", true),
+            ("3062:6169:6c69:7769:1::1", true),
+            ("44.127.255.255", false),
+            ("1.1.1.1", false),
+            ("::1", false),
+        ] {
+            let ip = nobody.parse().unwrap();
+            assert_eq!((names.name(ip), names.is_unassigned(ip)), (None, ours), "{nobody}");
         }
+        assert!(!names.is_unassigned(v4.into()) && !names.is_unassigned(v6.into()));
     }
 
     #[test]
@@ -129,7 +136,7 @@ mod tests {
     #[test]
     fn new_names_are_rationed() {
         let now = Instant::now();
-        let mut names = Names::new(&Limits { names_a_second: 1, ..Limits::default() }, now);
+        let mut names = names(&Limits { names_a_second: 1, ..Limits::default() }, now);
         let given = (0..100).filter(|n| names.addresses(&format!("n{n}.test"), now).is_ok()).count();
         assert_eq!(given, 10);
     }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::code::Code;
 use crate::dns::MAX_QUERY;
 use crate::session::{Opening, Session};
 use crate::stream::{Source, Stream};
@@ -50,6 +51,9 @@ pub(crate) async fn relay(session: Arc<Session>, listener: TcpListener, redirect
             let Some(_place) = session.admit() else { return };
             let Some(address) = destination(&stream, redirected) else { return };
             let target = session.target(address);
+            if session.is_reserved(&target) {
+                return session.turn_away(&stream, &target, Code::AddressReserved).await;
+            }
             session.converse(stream, target, Opening::default()).await;
         }
     };
@@ -114,13 +118,13 @@ pub(crate) async fn datagrams(session: Arc<Session>, socket: UdpSocket) {
     }
 }
 
-struct Datagram {
-    length: usize,
+pub(crate) struct Datagram {
+    pub(crate) length: usize,
     from: Option<SockaddrStorage>,
     asked: Option<ControlMessageOwned>,
 }
 
-fn receive(socket: &UdpSocket, query: &mut [u8]) -> io::Result<Datagram> {
+pub(crate) fn receive(socket: &impl AsRawFd, query: &mut [u8]) -> io::Result<Datagram> {
     let mut space = nix::cmsg_space!(nix::libc::in6_pktinfo, nix::libc::in_pktinfo);
     let mut slices = [IoSliceMut::new(query)];
     let received = recvmsg::<SockaddrStorage>(
@@ -133,7 +137,7 @@ fn receive(socket: &UdpSocket, query: &mut [u8]) -> io::Result<Datagram> {
     Ok(Datagram { length: received.bytes, from: received.address, asked })
 }
 
-fn send(socket: &UdpSocket, reply: &[u8], to: &Datagram) -> io::Result<()> {
+pub(crate) fn send(socket: &impl AsRawFd, reply: &[u8], to: &Datagram) -> io::Result<()> {
     let (v4, v6);
     let control = match &to.asked {
         Some(ControlMessageOwned::Ipv4PacketInfo(info)) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, TcpListener, UdpSocket};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -11,12 +11,13 @@ use bailiwick_policy::plan::{Network, Ports};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use crate::entrance::{Entrance, Listeners};
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
 use crate::session::Session;
 use crate::stream::Source;
-use crate::{connect, relay};
+use crate::{closed, connect, entrance, relay};
 
 /// How bytes are copied once nothing is left to check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,6 +76,8 @@ pub struct Sockets {
     pub dns_tcp: Vec<TcpListener>,
     /// For connections.
     pub relays: Vec<TcpListener>,
+    /// For connections from outside; those that [`Egress::listening`] takes are handed in through them.
+    pub entrances: Vec<Entrance>,
     /// Whether connections were redirected to the relays by the kernel, which then knows where they were meant to
     /// go; else they were made to the very address and port the relay sees.
     pub redirected: bool,
@@ -93,6 +96,8 @@ pub enum Front {
 pub struct Egress {
     session: Arc<Session>,
     ports: Ports,
+    listeners: Listeners,
+    closed: bool,
 }
 
 impl std::fmt::Debug for Egress {
@@ -104,15 +109,31 @@ impl std::fmt::Debug for Egress {
 /// A running allowlist. It stops, with all its connections, when this is dropped.
 #[derive(Debug)]
 pub struct Running {
-    stop: Option<oneshot::Sender<()>>,
+    stop: Option<Stop>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What ends a running one when it is dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "dropping them is what counts")]
+enum Stop {
+    Runtime(oneshot::Sender<()>),
+    Closed(UnixStream),
 }
 
 impl Egress {
     /// The allowlist of a plan's network.
     #[must_use]
     pub fn new(network: &Network, options: Options) -> Self {
-        Self { session: Arc::new(Session::new(network, options)), ports: network.ports() }
+        let session = Arc::new(Session::new(network, options));
+        let closed = *network == Network::None;
+        Self { session, ports: network.ports(), listeners: Listeners::default(), closed }
+    }
+
+    /// The same, where connections from outside to these ports are handed in.
+    #[must_use]
+    pub fn listening(self, listeners: Listeners) -> Self {
+        Self { closed: self.closed && listeners.is_empty(), listeners, ..self }
     }
 
     /// The ports that need a relay inside; more than can be listened on one by one need a redirection.
@@ -126,6 +147,10 @@ impl Egress {
     /// # Errors
     /// If a socket cannot be used or no thread can be started.
     pub fn serve(self, sockets: Sockets) -> io::Result<Running> {
+        if self.closed {
+            let (stop, thread) = closed::serve(self.session, sockets.dns_udp)?;
+            return Ok(Running { stop: Some(Stop::Closed(stop)), thread: Some(thread) });
+        }
         Running::start(move || self.answer(sockets))
     }
 
@@ -160,6 +185,7 @@ impl Egress {
             let listener = asynchronous(listener)?;
             tasks.spawn(relay::relay(Arc::clone(&self.session), listener, sockets.redirected));
         }
+        entrance::serve(&self.session, self.listeners, sockets.entrances, &mut tasks)?;
         Ok(tasks)
     }
 
@@ -205,7 +231,7 @@ impl Running {
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("egress".to_owned()).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { stop: Some(Stop::Runtime(stop)), thread: Some(thread) })
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::blocks::Blocks;
 use crate::code::Code;
 use crate::copy::{Copier, Pulse};
 use crate::decide::{self, Known, Pass, Refusal, Rules, Target, Verdict, decide};
@@ -113,11 +114,13 @@ pub(crate) struct Opening {
 impl Session {
     pub(crate) fn new(network: &Network, options: Options) -> Self {
         let now = Instant::now();
+        let rules = Rules::new(network);
+        let names = Names::new(Blocks::beyond(&rules), &options.limits, now);
         Self {
-            rules: Rules::new(network),
+            rules,
             limits: options.limits,
             copier: Copier::new(options.copying),
-            names: Mutex::new(Names::new(&options.limits, now)),
+            names: Mutex::new(names),
             lookup: Lookup::new(options.resolver, options.hosts, options.limits.answer),
             wildcard_names: Mutex::new(WildcardNames::new(&options.limits, now)),
             complaints: Mutex::new((HashSet::new(), Bucket::new(COMPLAINTS_A_SECOND, now))),
@@ -153,6 +156,20 @@ impl Session {
         let ip = canonical_ip(address.ip());
         let name = self.names().name(ip).map(Box::from);
         Target::new(name.map_or(Host::Ip(ip), Host::Name), address.port())
+    }
+
+    /// Whether a connection is for an address that is kept for names, stands for none and would be granted: behind it
+    /// may be a real host, which cannot be told from a name that was never asked for.
+    pub(crate) fn is_reserved(&self, target: &Target) -> bool {
+        let Host::Ip(ip) = target.host else { return false };
+        self.names().is_unassigned(ip) && self.rules.name(&target.host)
+    }
+
+    /// Breaks a connection off that nothing could allow.
+    pub(crate) async fn turn_away(&self, client: &Stream, target: &Target, code: Code) {
+        let refusal = Refusal::new(code);
+        self.tell_refused(target, None, refusal.clone());
+        farewell(client, None, target, &refusal).await;
     }
 
     /// A place for one more connection; `None`, and an event, if all are taken.
@@ -285,7 +302,7 @@ impl Session {
                 let passage =
                     Passage { client, server: &server, target, addresses: &pass.addresses, address };
                 let requests = Box::pin(self.requests(&passage, said, &pulse));
-                both(requests, back, still).await
+                copy_both(requests, back, still).await
             }
             decide::Stream::Opaque | decide::Stream::Tls => {
                 let host = target.host.to_string();
@@ -300,7 +317,7 @@ impl Session {
                 server.write_all(&said).await?;
                 drop(said);
                 let forth = pin!(self.copier.copy(client, &server, &pulse));
-                both(forth, back, still).await
+                copy_both(forth, back, still).await
             }
         }
     }
@@ -317,7 +334,7 @@ impl Session {
 
 /// Both directions to their ends, unless one fails or nothing moves any more. Takes what is pinned already: futures
 /// that are moved into others are kept twice.
-async fn both(
+pub(crate) async fn copy_both(
     forth: impl Future<Output = Result<(), impl Into<End>>> + Unpin,
     back: impl Future<Output = io::Result<()>> + Unpin,
     still: impl Future<Output = ()> + Unpin,

@@ -1,7 +1,7 @@
 //! What the gate costs. `scripts/bench guard` prints the peer beside it.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-use bailiwick_guard::{Call, Grant, Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_guard::{Call, Grant, Output, Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use divan::counter::ItemsCount;
@@ -24,8 +24,8 @@ impl Tool for Noop {
         Value::Null
     }
 
-    async fn invoke(&self, _: Value, _: &ToolContext) -> Result<Value, ToolError> {
-        Ok(Value::Null)
+    async fn invoke(&self, _: Value, _: &ToolContext) -> Result<Output, ToolError> {
+        Ok(Output::default())
     }
 }
 

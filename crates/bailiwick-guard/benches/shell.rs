@@ -1,10 +1,10 @@
 //! What a call of the shell costs: denied, one program, a script of two; beside the same sandbox alone.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-use bailiwick_confine::{Command, Options as Demands, Prepared, Stdio};
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Registry, Session};
 use bailiwick_journal::{Journal, Options};
+use bailiwick_launch::{Command, Launch, Recorder, Stdio};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
@@ -92,6 +92,7 @@ fn sandbox_alone(bencher: Bencher<'_, '_>) {
         };
         let stdio = Stdio::Descriptors { stdin: null(), stdout: null(), stderr: null() };
         let command = Command { args: vec!["hi".into()], stdio, ..Command::new("echo") };
-        Prepared::new(&plan, command, Demands::default()).unwrap().spawn().unwrap().wait().unwrap()
+        let launch = Launch::new(&plan, command, Recorder::unrecorded("bench"));
+        launch.prepare().unwrap().start().unwrap().wait().unwrap()
     });
 }

@@ -9,6 +9,7 @@
 mod context;
 mod permit;
 
+pub(crate) use context::Caller;
 pub use context::ToolContext;
 pub(crate) use context::{Look, Only, Place, Stamp, Use, child};
 pub use permit::Permit;
@@ -18,24 +19,51 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bailiwick_journal::format::{Decision, Digest, Event, Kind};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::journal::{Decision, Digest, Event, Kind};
 use bailiwick_policy::lattice::Containment;
+use serde_json::Value;
 
 use crate::grant::{Effective, Grant, Missing, PerTool};
 use crate::interceptor::{Interceptor, judge_all};
 use crate::session::Session;
-use crate::tool::{Required, ToolError};
+use crate::tool::Required;
 use bailiwick_guardrails::Rules;
 use bailiwick_guardrails::digest;
 use bailiwick_guardrails::{Call, Verdict, too_often};
-use bailiwick_journal::Journal;
+use bailiwick_journal::{Journal, JournalFault};
 
 /// How often one call may be rewritten.
 const MAX_REWRITES: usize = 8;
 
 /// Decides about calls. A registry has one; nothing else makes permits.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::tools::{self, FsList};
+/// use bailiwick_guard::{Call, Refusal, Registry, Session};
+/// use bailiwick_policy::caveats::Caveats;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bailiwick_journal::{Journal, Options, new_session};
+/// # let state = tempfile::tempdir()?;
+/// # let journal = Journal::open(&state.path().join("journal"), new_session()?, Options::default())?;
+/// let registry = tools::files(Registry::builder(journal, Session::new("/"))).build()?;
+/// let grant = registry.mint_grant(&Caveats::top())?;
+/// let call = Call { tool: "fs_list".into(), args: json!({ "path": "/usr" }) };
+/// // Leave to run this call once; running it uses it up.
+/// let Ok(permit) = registry.gate().authorize(call, &grant, None) else { panic!("it is granted") };
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// let outcome = runtime.block_on(permit.run(&FsList))?;
+/// assert!(outcome.is_success());
+/// registry.revoke();
+/// let again = Call { tool: "fs_list".into(), args: json!({ "path": "/usr" }) };
+/// assert!(matches!(registry.gate().authorize(again, &grant, None), Err(Refusal::Denied(_))));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Gate {
     shared: Arc<Shared>,
     entries: Vec<Entry>,
@@ -51,13 +79,33 @@ pub(crate) struct Shared {
     pub(crate) journal: Journal,
     /// Bailiwick's own folders: closed to every tool.
     pub(crate) own: Vec<PathBuf>,
+    /// Who is told of refused calls.
+    pub(crate) on_denied: Option<OnDenied>,
 }
+
+/// Told of a refused call: the tool, its arguments, the denial.
+pub(crate) type OnDenied = Arc<dyn Fn(&str, &Value, &Denial) + Send + Sync>;
 
 /// What the gate knows of one tool.
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
     pub(crate) required: Required,
     pub(crate) rules: Rules,
+    /// What the tool, its policy and its manifest declare; `None` if none of them says anything.
+    pub(crate) declared: Option<Arc<Authority>>,
+}
+
+impl Entry {
+    /// An event about the tool, with the risk that it declares.
+    fn event(&self, kind: Kind) -> Event {
+        let event = Event::new(kind).with_tool(&self.name);
+        self.rules.risk().into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))
+    }
+
+    /// What the tool says that it may touch: its own demand or policy, and its manifest. `None` if neither says anything.
+    fn declares(&self) -> Option<Arc<Authority>> {
+        self.declared.clone()
+    }
 }
 
 /// What the gate says if not yes.
@@ -71,7 +119,9 @@ pub enum Refusal {
         question: String,
     },
     /// No.
-    Error(ToolError),
+    Denied(Denial),
+    /// There is no such tool.
+    NotFound(String),
 }
 
 /// Consent to one call, bound to the hash of tool and arguments. Only the registry's approver leads to one.
@@ -122,8 +172,11 @@ impl Gate {
         approval: Option<Approval>,
     ) -> Result<Permit, Refusal> {
         let Some(index) = self.position(&call.tool) else {
+            if let Some(fault) = self.shared.journal.refusal() {
+                return Err(self.deny(&call, unrecorded(&fault)));
+            }
             self.record_refusal(&call, "tool-not-found", "there is no such tool".to_owned(), None);
-            return Err(Refusal::Error(ToolError::NotFound(call.tool.to_string())));
+            return Err(Refusal::NotFound(call.tool.to_string()));
         };
         let (Some(entry), Some(counted)) = (self.entries.get(index), grant.tool(&call.tool)) else {
             let denial = Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry");
@@ -155,10 +208,8 @@ impl Gate {
             let message =
                 format!("the tool `{}` demands to {}, which is not granted", entry.name, missing.example);
             let denial = Denial::new(DenialCode::RequiredNotGranted, message);
-            let denial = match &missing.smallest {
-                Some(lines) => denial.smallest(&**lines),
-                None => denial,
-            };
+            let denial = denial.with_smallest(missing.smallest.iter().cloned());
+            let denial = missing.request.iter().cloned().fold(denial, Denial::with_request);
             return Err(Stop::deny(call, denial));
         }
         let call = self.judge(call, entry, approval.as_ref())?;
@@ -169,15 +220,18 @@ impl Gate {
             counted.return_run();
             return Err(Stop::deny(call, spent()));
         }
-        let event = Event::new(Kind::ToolCalled)
-            .with_tool(&entry.name)
-            .with_decision(Decision::Allow)
-            .with_args_digest(digest(&call));
-        match self.shared.journal.append(event) {
+        let event =
+            entry.event(Kind::ToolCalled).with_decision(Decision::Allow).with_args_digest(digest(&call));
+        let called = self.shared.journal.append(event);
+        match called.and_then(|ack| self.record_demand(entry, ack.seq).map(|()| ack)) {
             Ok(ack) => {
                 let context = ToolContext::mint(
                     Arc::clone(&self.shared),
-                    Arc::clone(&entry.name),
+                    Caller {
+                        name: Arc::clone(&entry.name),
+                        risk: entry.rules.risk(),
+                        declares: entry.declares(),
+                    },
                     Arc::clone(&effective.authority),
                     grant.minted_in(),
                     ack.seq,
@@ -187,8 +241,7 @@ impl Gate {
             Err(fault) => {
                 counted.return_run();
                 grant.return_call();
-                let message = format!("the call cannot be recorded: {fault}");
-                Err(Stop::deny(call, Denial::new(DenialCode::RecordRefused, message)))
+                Err(Stop::deny(call, unrecorded(&fault)))
             }
         }
     }
@@ -238,18 +291,42 @@ impl Gate {
 
     fn deny(&self, call: &Call, denial: Denial) -> Refusal {
         self.record_denial(call, &denial);
-        Refusal::Error(ToolError::of(denial))
+        Refusal::Denied(denial)
     }
 
     pub(crate) fn record_denial(&self, call: &Call, denial: &Denial) {
-        let grant = denial.smallest_grant().map(str::to_owned);
+        if let Some(hear) = &self.shared.on_denied {
+            hear(&call.tool, &call.args, denial);
+        }
+        let grant = denial.smallest_lines();
         self.record_refusal(call, denial.code().as_str(), denial.for_record(), grant);
+    }
+
+    /// What a tool demands was asked for and granted: an event of its own.
+    fn record_demand(&self, entry: &Entry, called: u64) -> Result<(), JournalFault> {
+        if !entry.required.is_demanded() {
+            return Ok(());
+        }
+        let lines = entry.required.authority().capabilities().unwrap_or_default();
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        let event = entry
+            .event(Kind::CapabilityGranted)
+            .with_decision(Decision::Allow)
+            .with_parent(called)
+            .with_used_declared_capability(true)
+            .with_reason("the tool demands it");
+        let event = if lines.is_empty() { event } else { event.with_capability(lines.join("\n")) };
+        self.shared.journal.append(event).map(drop)
     }
 
     /// A refusal is recorded if it can be; that it cannot does not turn it into consent.
     fn record_refusal(&self, call: &Call, code: &'static str, reason: String, grant: Option<String>) {
-        let event = Event::new(Kind::CapabilityDenied)
-            .with_tool(&call.tool)
+        let entry = self.position(&call.tool).and_then(|index| self.entries.get(index));
+        let event = match entry {
+            Some(entry) => entry.event(Kind::CapabilityDenied),
+            None => Event::new(Kind::CapabilityDenied).with_tool(&call.tool),
+        };
+        let event = event
             .with_decision(Decision::Deny)
             .with_code(code)
             .with_reason(reason)
@@ -271,6 +348,10 @@ impl Stop {
     }
 }
 
+fn unrecorded(fault: &JournalFault) -> Denial {
+    Denial::new(DenialCode::RecordRefused, format!("the call cannot be recorded: {fault}"))
+}
+
 fn spent() -> Denial {
     Denial::new(DenialCode::BudgetSpent, "the granted number of calls is used up")
 }
@@ -281,10 +362,8 @@ fn effective(entry: &Entry, granted: &Authority) -> Effective {
     let missing = match required.within(granted) {
         _ if !entry.required.is_demanded() => None,
         Containment::Contained => None,
-        Containment::Exceeds(excess) => Some(Missing::of(excess.to_string(), required, granted)),
-        Containment::Undecided => {
-            Some(Missing::of("do what cannot be decided".to_owned(), required, granted))
-        }
+        Containment::Exceeds(excess) => Some(Missing::new(&excess, excess.request(), required, granted)),
+        Containment::Undecided => Some(Missing::new("do what cannot be decided", None, required, granted)),
     };
     let met = granted.meet(required);
     let met = entry.rules.ceiling().map_or_else(|| met.clone(), |ceiling| met.meet(ceiling));

@@ -5,11 +5,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bailiwick_guardrails::Timeline;
-use bailiwick_policy::authority::Authority;
+use bailiwick_policy::authority::{Authority, Request};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::lattice::CountBound;
 
 /// A session's authority and its budget. Clones share both.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::{Registry, Session};
+/// use bailiwick_policy::caveats::Caveats;
+/// use bailiwick_policy::lattice::CountBound;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bailiwick_journal::{Journal, Options, new_session};
+/// # let state = tempfile::tempdir()?;
+/// # let journal = Journal::open(&state.path().join("journal"), new_session()?, Options::default())?;
+/// let registry = Registry::builder(journal, Session::new("/")).build()?;
+/// let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(3), ..Caveats::top() })?;
+/// assert_eq!(grant.clone().calls_left(), Some(3));
+/// registry.revoke();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Grant(Arc<Inner>);
 
@@ -43,19 +61,24 @@ pub(crate) struct Effective {
 pub(crate) struct Missing {
     /// One thing it could not do, in words.
     pub(crate) example: Box<str>,
-    /// The demanded capabilities that are not granted, one a line; none where no list of them says it.
-    pub(crate) smallest: Option<Box<str>>,
+    /// That thing, where it is one request.
+    pub(crate) request: Option<Request>,
+    /// The demanded capabilities that are not granted; none where no list of them says it.
+    pub(crate) smallest: Vec<Capability>,
 }
 
 impl Missing {
-    pub(crate) fn of(example: String, required: &Authority, granted: &Authority) -> Self {
+    pub(crate) fn new(
+        example: impl ToString,
+        request: Option<&Request>,
+        required: &Authority,
+        granted: &Authority,
+    ) -> Self {
         let lacks = |line: &Capability| {
             !Authority::of(std::slice::from_ref(line)).is_ok_and(|one| one.within(granted).holds())
         };
-        let lines = required.capabilities().unwrap_or_default();
-        let lines: Vec<String> = lines.iter().filter(|line| lacks(line)).map(ToString::to_string).collect();
-        let smallest = (!lines.is_empty()).then(|| lines.join("\n").into());
-        Self { example: example.into(), smallest }
+        let smallest = required.capabilities().unwrap_or_default().into_iter().filter(lacks).collect();
+        Self { example: example.to_string().into(), request: request.cloned(), smallest }
     }
 }
 

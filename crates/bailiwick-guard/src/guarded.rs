@@ -9,17 +9,49 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-use bailiwick_guardrails::{Call, Reload, Said, Scripts, SessionRails, State, StateFault, Verdict};
-use serde_json::Value;
+use bailiwick_guardrails::{
+    Call, InjectedMessage, Reload, Said, Scripts, SessionRails, State, StateFault, Verdict,
+};
 
 use crate::gate::Permit;
-use crate::grant::Grant;
-use crate::interceptor::Interceptor;
+use crate::interceptor::{Interceptor, InterceptorError};
 use crate::offload::CancelFlag;
-use crate::registry::{Inner, Registry, RegistryBuilder};
-use crate::tool::{Listener, ToolError};
+use crate::outcome::Outcome;
+use crate::pending::PendingCall;
+use crate::registry::{BuildError, Inner, Registry, RegistryBuilder};
+use crate::tool::{Tool, ToolError, ToolFault};
 
 /// A registry whose calls are held to a project's guardrails.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::{Guarded, PendingCall, Registry, Session, tools};
+/// use bailiwick_guardrails::State;
+/// use bailiwick_policy::caveats::Caveats;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bailiwick_journal::{Journal, Options, new_session};
+/// # let state = tempfile::tempdir()?;
+/// # let journal = Journal::open(&state.path().join("journal"), new_session()?, Options::default())?;
+/// # let project = tempfile::tempdir()?;
+/// # let dir = project.path().canonicalize()?;
+/// std::fs::create_dir(dir.join(".agents"))?;
+/// let rules = "[[guard]]\nmatch = \"filesystem-read\"\nmessage = \"not in this project\"\n";
+/// std::fs::write(dir.join(".agents/guardrails.toml"), rules)?;
+///
+/// let builder = tools::files(Registry::builder(journal, Session::new(&dir)));
+/// let guarded = Guarded::around(builder, &dir, &State::open(&state.path().join("state"))?, None)?;
+/// let grant = guarded.registry().mint_grant(&Caveats::top())?;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// let answered = guarded.run(PendingCall::new("fs_read", json!({ "path": "notes.md" }), &grant)).await;
+/// let outcome = answered.result?;
+/// assert_eq!(outcome.denial().map(|denial| denial.code().as_str()), Some("guardrail-blocked"));
+/// # Ok::<(), bailiwick_guard::ToolFault>(()) })?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Guarded {
     registry: Registry,
     held: Arc<Held>,
@@ -34,10 +66,10 @@ struct Held {
 /// What came of a call.
 #[derive(Debug)]
 pub struct Answered {
-    /// The tool's own answer, or why there is none.
-    pub result: Result<Value, ToolError>,
-    /// What hooks have to say to the model, in the order of the file.
-    pub injected: Vec<String>,
+    /// What came of it, or how it failed.
+    pub result: Result<Outcome, ToolFault>,
+    /// What hooks have to say to the model, a message a script, in the order of the file.
+    pub injected: Vec<InjectedMessage>,
 }
 
 /// The rules as the gate sees them.
@@ -67,51 +99,54 @@ impl Guarded {
         &self.registry
     }
 
-    /// Runs a tool under a grant and the rules, on a thread that may block. Dropping the answer cancels the call.
-    ///
-    /// # Errors
-    /// None of its own: the answer holds the tool's.
-    pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Answered {
-        self.call(name, args, grant, None).await
+    /// Judges a call by the rules and the gate and runs it, on a thread that may block. Dropping the answer cancels the
+    /// call.
+    pub async fn run(&self, pending: PendingCall) -> Answered {
+        self.apart(move |held, flag| async move {
+            match held.admit(pending).await {
+                Ok(admitted) => held.run(admitted, flag).await,
+                Err(error) => Answered::stopped(error),
+            }
+        })
+        .await
     }
 
-    /// The same, and tells `listener` what the call says meanwhile.
-    pub async fn dispatch_heard(
-        &self,
-        name: &str,
-        args: Value,
-        grant: &Grant,
-        listener: Listener,
-    ) -> Answered {
-        self.call(name, args, grant, Some(listener)).await
+    /// Judges a call by the rules and the gate, where it is awaited, for those who run it elsewhere. It waits only for
+    /// a person.
+    ///
+    /// # Errors
+    /// The denial, or that there is no such tool.
+    pub async fn admit(&self, pending: PendingCall) -> Result<AdmittedCall, ToolError> {
+        let judged = self.held.admit(pending).await?;
+        Ok(AdmittedCall { judged: Judged::Guarded(judged, Arc::clone(&self.held)) })
     }
 
     /// Runs the calls of one batch: all are judged in order before any runs, and each sees those let through before.
-    pub async fn dispatch_batch(&self, calls: Vec<(String, Value)>, grant: &Grant) -> Vec<Answered> {
-        let (held, grant) = (Arc::clone(&self.held), grant.clone());
+    pub async fn run_batch(&self, calls: Vec<PendingCall>) -> Vec<Answered> {
+        let held = Arc::clone(&self.held);
         let count = calls.len();
         let admit = move |_| async move {
             let mut admitted = Vec::new();
-            for (name, args) in calls {
-                admitted.push(held.admit(&name, args, &grant).await);
+            for pending in calls {
+                admitted.push(held.admit(pending).await);
             }
             admitted
         };
         let admitted = match self.held.registry.threads().run(admit).await {
             Ok(admitted) => admitted,
-            Err(_) => (0..count).map(|_| Err(ToolError::Cancelled)).collect(),
+            Err(_) => (0..count).map(|_| Err(ToolFault::Cancelled.into())).collect(),
         };
         let running = admitted.into_iter().map(|admitted| -> Pin<Box<dyn Future<Output = _> + Send + '_>> {
             match admitted {
-                Ok(admitted) => Box::pin(self.apart(move |held, flag| held.run(admitted, None, flag))),
-                Err(error) => Box::pin(async { Answered::error(error) }),
+                Ok(admitted) => Box::pin(self.apart(move |held, flag| held.run(admitted, flag))),
+                Err(error) => Box::pin(async { Answered::stopped(error) }),
             }
         });
         all(running.collect()).await
     }
 
     /// Ends a turn: what validators have to say to the model, each in its frame.
-    pub async fn end_turn(&self, text: &str, role: &str) -> Vec<String> {
+    pub async fn end_turn(&self, text: &str, role: &str) -> Vec<InjectedMessage> {
         let (held, text, role) = (Arc::clone(&self.held), text.to_owned(), role.to_owned());
         let end = move |_| async move {
             let scripts = held.locked().end_turn(&text, &role);
@@ -137,17 +172,6 @@ impl Guarded {
         self.held.locked().reload()
     }
 
-    async fn call(&self, name: &str, args: Value, grant: &Grant, listener: Option<Listener>) -> Answered {
-        let (name, grant) = (name.to_owned(), grant.clone());
-        self.apart(move |held, flag| async move {
-            match held.admit(&name, args, &grant).await {
-                Ok(admitted) => held.run(admitted, listener, flag).await,
-                Err(error) => Answered::error(error),
-            }
-        })
-        .await
-    }
-
     /// Runs work on a thread that may block: judging holds a lock, and patterns take their time.
     async fn apart<F: Future<Output = Answered>>(
         &self,
@@ -155,38 +179,45 @@ impl Guarded {
     ) -> Answered {
         let held = Arc::clone(&self.held);
         let answered = self.held.registry.threads().run(move |flag| work(held, flag)).await;
-        answered.unwrap_or_else(Answered::error)
+        answered.unwrap_or_else(|fault| Err(fault).into())
     }
 }
 
 impl Answered {
-    const fn error(error: ToolError) -> Self {
-        Self { result: Err(error), injected: Vec::new() }
+    fn stopped(error: ToolError) -> Self {
+        Outcome::sorted(Err(error)).into()
+    }
+}
+
+impl From<Result<Outcome, ToolFault>> for Answered {
+    fn from(result: Result<Outcome, ToolFault>) -> Self {
+        Self { result, injected: Vec::new() }
     }
 }
 
 impl Held {
-    async fn admit(&self, name: &str, args: Value, grant: &Grant) -> Result<Admitted, ToolError> {
-        let permit = self.registry.permit(name, args, grant).await?;
+    async fn admit(&self, pending: PendingCall) -> Result<JudgedCall, ToolError> {
+        let PendingCall { tool, args, grant, listener } = pending;
+        let permit = self.registry.permit(&tool, args, &grant).await?;
         let call = permit.call().clone();
         let number = self.locked().admit(&call);
-        Ok(Admitted { permit, call, number })
+        Ok(JudgedCall { permit: permit.heard_by_some(listener), call, number })
     }
 
-    async fn run(
-        self: Arc<Self>,
-        admitted: Admitted,
-        listener: Option<Listener>,
-        flag: CancelFlag,
-    ) -> Answered {
-        let Admitted { permit, call, number } = admitted;
-        let result = self.registry.run(permit.heard_by_some(listener), flag).await;
-        let text = match &result {
-            Ok(Value::String(text)) => text.clone(),
-            Ok(value) => value.to_string(),
-            Err(error) => error.to_string(),
+    async fn run(self: Arc<Self>, admitted: JudgedCall, flag: CancelFlag) -> Answered {
+        let JudgedCall { permit, call, number } = admitted;
+        let result = self.registry.run(permit, flag).await;
+        self.settle(number, &call, result).await
+    }
+
+    /// Notes how a call ended, and lets the scripts that react to it speak.
+    async fn settle(&self, number: usize, call: &Call, result: Result<Outcome, ToolFault>) -> Answered {
+        let (text, succeeded) = match &result {
+            Ok(Outcome::Ran(output)) => (output.text(), !output.is_error),
+            Ok(Outcome::Refused(denial)) => (denial.to_string(), false),
+            Err(fault) => (fault.to_string(), false),
         };
-        let scripts = self.locked().end(number, &call, &text, result.is_ok());
+        let scripts = self.locked().end(number, call, &text, succeeded);
         let said = run_scripts(scripts).await;
         Answered { result, injected: said.injected }
     }
@@ -204,13 +235,60 @@ pub enum GuardedFault {
     State(#[from] StateFault),
     /// The registry cannot be built.
     #[error(transparent)]
-    Registry(#[from] ToolError),
+    Registry(#[from] BuildError),
 }
 
-struct Admitted {
+struct JudgedCall {
     permit: Permit,
     call: Call,
     number: usize,
+}
+
+/// A call that was let through and runs elsewhere: in a server that a relay speaks to. Dropping it puts the call back.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::{Answered, PendingCall, Registry, Tool, ToolError};
+///
+/// /// Judges a call by the registry, and runs it with a tool of the caller's that has the same name.
+/// async fn relay(registry: &Registry, pending: PendingCall, remote: &impl Tool) -> Result<Answered, ToolError> {
+///     Ok(registry.admit(pending).await?.run_with(remote).await)
+/// }
+/// ```
+#[must_use = "a call that is not run is put back"]
+pub struct AdmittedCall {
+    judged: Judged,
+}
+
+enum Judged {
+    Plain(Permit),
+    Guarded(JudgedCall, Arc<Held>),
+}
+
+impl AdmittedCall {
+    pub(crate) const fn plain(permit: Permit) -> Self {
+        Self { judged: Judged::Plain(permit) }
+    }
+
+    /// The call as it will run.
+    #[must_use]
+    pub const fn call(&self) -> &Call {
+        match &self.judged {
+            Judged::Plain(permit) => permit.call(),
+            Judged::Guarded(judged, _) => &judged.call,
+        }
+    }
+
+    /// Runs the call with a tool of the same name, and settles what it cost.
+    pub async fn run_with(self, tool: &impl Tool) -> Answered {
+        match self.judged {
+            Judged::Plain(permit) => permit.run(tool).await.into(),
+            Judged::Guarded(JudgedCall { permit, call, number }, held) => {
+                let result = permit.run(tool).await;
+                held.settle(number, &call, result).await
+            }
+        }
+    }
 }
 
 impl Interceptor for Rail {
@@ -218,8 +296,9 @@ impl Interceptor for Rail {
         "guardrails"
     }
 
-    fn judge(&self, call: &Call) -> Result<Verdict, String> {
-        let rules = self.0.lock().map_err(|_| "a thread panicked while it held the rules".to_owned())?;
+    fn judge(&self, call: &Call) -> Result<Verdict, InterceptorError> {
+        let poisoned = || InterceptorError("a thread panicked while it held the rules".to_owned());
+        let rules = self.0.lock().map_err(|_| poisoned())?;
         Ok(rules.judge(call))
     }
 }

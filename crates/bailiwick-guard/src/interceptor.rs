@@ -15,9 +15,14 @@ pub trait Interceptor: Send + Sync + 'static {
     /// What becomes of the call.
     ///
     /// # Errors
-    /// A text that says what failed; a failure denies.
-    fn judge(&self, call: &Call) -> Result<Verdict, String>;
+    /// What failed; a failure denies.
+    fn judge(&self, call: &Call) -> Result<Verdict, InterceptorError>;
 }
+
+/// Why an interceptor could not judge a call: one line, lower case, no full stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InterceptorError(pub String);
 
 /// What all interceptors say together.
 pub(crate) struct Judged {
@@ -62,20 +67,25 @@ pub trait Approver: Send + Sync + 'static {
         call: &'a Call,
         question: &'a str,
     ) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>>;
+
+    /// What a person can still do after a no, in one line, for the denial; nothing by default.
+    fn advice(&self, _call: &Call) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Says(fn() -> Result<Verdict, String>);
+    struct Says(fn() -> Result<Verdict, InterceptorError>);
 
     impl Interceptor for Says {
         fn name(&self) -> &'static str {
             "says"
         }
 
-        fn judge(&self, _: &Call) -> Result<Verdict, String> {
+        fn judge(&self, _: &Call) -> Result<Verdict, InterceptorError> {
             (self.0)()
         }
     }
@@ -90,7 +100,10 @@ mod tests {
     #[test]
     fn a_failure_or_a_panic_denies() {
         assert_eq!(code(vec![Box::new(Says(|| Ok(Verdict::Allow)))]), None);
-        assert_eq!(code(vec![Box::new(Says(|| Err("broken".into())))]), Some(DenialCode::InterceptorFailed));
+        assert_eq!(
+            code(vec![Box::new(Says(|| Err(InterceptorError("broken".into()))))]),
+            Some(DenialCode::InterceptorFailed)
+        );
         assert_eq!(code(vec![Box::new(Says(|| panic!("x")))]), Some(DenialCode::InterceptorFailed));
     }
 }

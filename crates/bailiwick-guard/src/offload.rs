@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::tool::ToolError;
+use crate::tool::ToolFault;
 
 /// How many calls have a thread at the same time.
 const MAX_THREADS: usize = 128;
@@ -62,14 +62,14 @@ impl CallThreads {
     pub(crate) async fn run<T, F>(
         &self,
         work: impl FnOnce(CancelFlag) -> F + Send + 'static,
-    ) -> Result<T, ToolError>
+    ) -> Result<T, ToolFault>
     where
         T: Send + 'static,
         F: Future<Output = T>,
     {
         let flag = CancelFlag::default();
         let Ok(runtime) = Handle::try_current() else { return Ok(work(flag).await) };
-        let place = Arc::clone(&self.0).acquire_owned().await.map_err(|_| ToolError::Cancelled)?;
+        let place = Arc::clone(&self.0).acquire_owned().await.map_err(|_| ToolFault::Cancelled)?;
         let on_drop = flag.set_on_drop();
         let (waiting, given_up) = oneshot::channel::<()>();
         let thread = tokio::task::spawn_blocking(move || {
@@ -86,9 +86,9 @@ impl CallThreads {
         drop((on_drop, waiting));
         match done {
             Ok(Some(done)) => Ok(done),
-            Ok(None) => Err(ToolError::Cancelled),
-            Err(fault) if fault.is_panic() => Err(ToolError::Other("the call panicked".to_owned())),
-            Err(_) => Err(ToolError::Cancelled),
+            Ok(None) => Err(ToolFault::Cancelled),
+            Err(fault) if fault.is_panic() => Err(ToolFault::Failed("the call panicked".to_owned())),
+            Err(_) => Err(ToolFault::Cancelled),
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
                 panic!("on purpose");
             }
         }));
-        assert!(matches!(panicked, Err(ToolError::Other(_))));
+        assert!(matches!(panicked, Err(ToolFault::Failed(_))));
         let mut plain = std::pin::pin!(threads.run(|_| async { 7 }));
         let polled = plain.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
         assert!(matches!(polled, std::task::Poll::Ready(Ok(7))));

@@ -1,31 +1,60 @@
 //! The registry: tools by name, and the one way to run them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bailiwick_journal::format::{Decision, Event, Kind};
 use bailiwick_policy::authority::Authority;
+use bailiwick_policy::capability::Capability;
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::finding::Findings;
-use bailiwick_policy::journal::{Decision, Event, Kind};
-use bailiwick_policy::manifest::Checked;
+use bailiwick_policy::finding::{Code, Finding, Findings};
+use bailiwick_policy::manifest::{Checked, Stance, ToolPolicy};
+use bailiwick_policy::path::PathScope;
 use serde_json::Value;
 
-use crate::gate::{Approval, Entry, Gate, Permit, Refusal, Shared};
+use crate::gate::{Approval, Entry, Gate, OnDenied, Permit, Refusal, Shared};
 use crate::grant::Grant;
+use crate::guarded::AdmittedCall;
 use crate::interceptor::{Approver, Interceptor};
 use crate::offload::{CallThreads, CancelFlag};
+use crate::outcome::{Outcome, Output};
+use crate::pending::{GrantSource, PendingCall};
 use crate::session::Session;
-use crate::tool::{AnyTool, Definition, Listener, Tool, ToolError};
-use bailiwick_guardrails::Rules;
-use bailiwick_guardrails::{Call, Consent};
-use bailiwick_journal::Journal;
+use crate::tool::{AnyTool, Definition, Required, Tool, ToolError, ToolFault};
+use bailiwick_guardrails::arguments::ArgumentRules;
+use bailiwick_guardrails::{Call, Consent, Rules};
+use bailiwick_journal::{Journal, JournalFault};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// How many different caveats stand for grants of one registry.
+const MAX_MINTED: usize = 4096;
+
 /// Tools, and the gate in front of them.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::{PendingCall, Registry, Session, tools};
+/// use bailiwick_policy::caveats::Caveats;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bailiwick_journal::{Journal, Options, new_session};
+/// # let state = tempfile::tempdir()?;
+/// # let journal = Journal::open(&state.path().join("journal"), new_session()?, Options::default())?;
+/// let registry = tools::files(Registry::builder(journal, Session::new("/"))).build()?;
+/// let grant = registry.mint_grant(&Caveats::bottom())?;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+/// let outcome = registry.run(PendingCall::new("fs_read", json!({ "path": "/etc/hostname" }), &grant)).await?;
+/// assert!(outcome.denial().is_some(), "nothing was granted");
+/// # Ok::<(), bailiwick_guard::ToolFault>(()) })?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Registry(Arc<Inner>);
 
 /// What the threads that run calls share.
@@ -34,6 +63,27 @@ pub(crate) struct Inner {
     gate: Gate,
     approver: Option<Box<dyn Approver>>,
     threads: CallThreads,
+    /// The grants that caveats stand for.
+    minted: Mutex<HashMap<Caveats, Grant>>,
+}
+
+/// Why a registry cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// One of them could never be called.
+    #[error("there are two tools called `{0}`")]
+    TwoTools(String),
+    /// A tool's policy cannot be held.
+    #[error("the policy of `{tool}` cannot be held: {finding}")]
+    Policy {
+        /// Which tool.
+        tool: String,
+        /// What is wrong with the policy.
+        finding: Box<Finding>,
+    },
+    /// That policies are not held must be on record, and cannot be.
+    #[error("policies that are not enforced cannot be recorded: {0}")]
+    Unrecorded(JournalFault),
 }
 
 /// Collects tools, rules and interceptors; nothing changes once it is built.
@@ -44,6 +94,8 @@ pub struct RegistryBuilder {
     session: Session,
     journal: Journal,
     generation: u64,
+    enforces_policies: bool,
+    on_denied: Option<OnDenied>,
 }
 
 impl Registry {
@@ -57,7 +109,16 @@ impl Registry {
             session,
             journal,
             generation: 0,
+            enforces_policies: true,
+            on_denied: None,
         }
+    }
+
+    /// A registry that refuses every call, because nothing can be recorded.
+    #[must_use]
+    pub fn refusing(fault: JournalFault) -> Self {
+        let builder = Self::builder(Journal::unavailable(fault), Session::new("/"));
+        builder.assembled(Vec::new(), Vec::new())
     }
 
     /// Mints what a session may touch and how often. Its budget is shared by all calls under it.
@@ -76,41 +137,74 @@ impl Registry {
         Grant::new(shared.id, generation, authority, self.0.gate.tool_names())
     }
 
-    /// Runs a tool under a grant, on a thread that may block. Dropping the answer cancels the call.
-    ///
-    /// # Errors
-    /// Why it did not run, or how it failed.
-    pub async fn dispatch(&self, name: &str, args: Value, grant: &Grant) -> Result<Value, ToolError> {
-        self.call(name, args, grant, None).await
+    /// The grant that caveats stand for here: minted when they are first used, and the same one ever after.
+    pub(crate) fn grant_of(&self, caveats: &Caveats) -> Result<Grant, Findings> {
+        let mut minted = self.0.minted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(grant) = minted.get(caveats) {
+            return Ok(grant.clone());
+        }
+        if minted.len() >= MAX_MINTED {
+            let why = format!("{MAX_MINTED} different caveats were used with this registry");
+            return Err(Finding::new(Code::CaveatsShape, why).help("mint a grant with `mint_grant`").into());
+        }
+        let grant = self.mint_grant(caveats)?;
+        minted.insert(caveats.clone(), grant.clone());
+        Ok(grant)
     }
 
-    /// The same, and tells `listener` what the call says meanwhile.
+    /// Runs a tool once, under a grant that is minted for this call alone.
     ///
     /// # Errors
-    /// As [`Registry::dispatch`].
-    pub async fn dispatch_heard(
+    /// As [`Registry::dispatch`]; caveats that cannot be read grant nothing.
+    pub async fn dispatch_oneshot(
         &self,
         name: &str,
         args: Value,
-        grant: &Grant,
-        listener: Listener,
-    ) -> Result<Value, ToolError> {
-        self.call(name, args, grant, Some(listener)).await
+        caveats: &Caveats,
+    ) -> Result<Output, ToolError> {
+        let grant = self.mint_grant(caveats).map_err(ToolFault::Caveats)?;
+        self.dispatch(name, args, &grant).await
     }
 
-    async fn call(
+    /// Runs a tool, on a thread that may block, under a [`Grant`] or under [`Caveats`]; equal caveats share one budget.
+    /// Dropping the answer cancels the call.
+    ///
+    /// # Errors
+    /// The denial, or how it failed. [`Registry::run`] keeps the two apart.
+    pub async fn dispatch(
         &self,
         name: &str,
         args: Value,
-        grant: &Grant,
-        listener: Option<Listener>,
-    ) -> Result<Value, ToolError> {
-        let (inner, name, grant) = (Arc::clone(&self.0), name.to_owned(), grant.clone());
+        granted: &impl GrantSource,
+    ) -> Result<Output, ToolError> {
+        let grant = granted.grant_in(self).map_err(ToolFault::Caveats)?;
+        self.run(PendingCall::new(name, args, &grant)).await?.into_result()
+    }
+
+    /// Judges a call and runs it, on a thread that may block. Dropping the answer cancels the call.
+    ///
+    /// # Errors
+    /// How it failed. A denial is an outcome.
+    pub async fn run(&self, pending: PendingCall) -> Result<Outcome, ToolFault> {
+        let inner = Arc::clone(&self.0);
         let call = move |flag: CancelFlag| async move {
-            let permit = inner.permit(&name, args, &grant).await?;
-            inner.run(permit.heard_by_some(listener), flag).await
+            let PendingCall { tool, args, grant, listener } = pending;
+            match inner.permit(&tool, args, &grant).await {
+                Ok(permit) => inner.run(permit.heard_by_some(listener), flag).await,
+                Err(error) => Outcome::sorted(Err(error)),
+            }
         };
         self.0.threads.run(call).await?
+    }
+
+    /// Judges a call where it is awaited, for those who run it elsewhere. It waits only for a person.
+    ///
+    /// # Errors
+    /// The denial, or that there is no such tool.
+    pub async fn admit(&self, pending: PendingCall) -> Result<AdmittedCall, ToolError> {
+        let PendingCall { tool, args, grant, listener } = pending;
+        let permit = self.0.permit(&tool, args, &grant).await?;
+        Ok(AdmittedCall::plain(permit.heard_by_some(listener)))
     }
 
     /// The most bytes that a call of a tool holds in memory at once, as the tool says.
@@ -120,22 +214,14 @@ impl Registry {
         tool.map_or(0, |tool| tool.footprint(args))
     }
 
-    pub(crate) const fn inner(&self) -> &Arc<Inner> {
-        &self.0
+    /// Whether there is a tool of this name.
+    #[must_use]
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.0.gate.position(name).is_some()
     }
 
-    /// Runs a tool once, under a grant that is minted for it.
-    ///
-    /// # Errors
-    /// As [`Registry::dispatch`]; caveats that cannot be read grant nothing.
-    pub async fn dispatch_oneshot(
-        &self,
-        name: &str,
-        args: Value,
-        caveats: &Caveats,
-    ) -> Result<Value, ToolError> {
-        let grant = self.mint_grant(caveats).map_err(|findings| ToolError::Other(findings.to_string()))?;
-        self.dispatch(name, args, &grant).await
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.0
     }
 
     /// Ends every grant minted so far: the next call, and the next check of a running one, is refused.
@@ -176,16 +262,17 @@ impl Inner {
         let call = Call { tool: self.interned(name), args };
         match self.gate.authorize(call, grant, None) {
             Ok(permit) => Ok(permit),
-            Err(Refusal::Error(error)) => Err(error),
             Err(Refusal::Ask { call, question }) => self.ask(call, &question, grant).await,
+            Err(Refusal::Denied(denial)) => Err(denial.into()),
+            Err(Refusal::NotFound(tool)) => Err(ToolFault::NotFound(tool).into()),
         }
     }
 
     /// Runs the call that a permit of this registry is for, until it ends or the flag is set.
-    pub(crate) async fn run(&self, permit: Permit, flag: CancelFlag) -> Result<Value, ToolError> {
+    pub(crate) async fn run(&self, permit: Permit, flag: CancelFlag) -> Result<Outcome, ToolFault> {
         match self.tools.get(permit.index()) {
             Some(tool) => permit.cancelled_by(flag).run_any(tool.as_ref()).await,
-            None => Err(ToolError::NotFound(permit.call().tool.to_string())),
+            None => Err(ToolFault::NotFound(permit.call().tool.to_string())),
         }
     }
 
@@ -199,27 +286,27 @@ impl Inner {
         let denied = |call: &Call, why: &str| {
             let denial = Denial::new(DenialCode::ConsentMissing, format!("{question} {why}"));
             self.gate.record_denial(call, &denial);
-            ToolError::Denied(denial)
+            ToolError::from(denial)
         };
         let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };
         let journal = &self.gate.shared().journal;
         let event = |kind| Event::new(kind).with_tool(&call.tool).with_reason(question.to_owned());
         let asked = journal.append(event(Kind::ApprovalAsked).with_decision(Decision::Ask));
         let asked = asked.map_err(|fault| {
-            ToolError::Denied(Denial::new(
-                DenialCode::RecordRefused,
-                format!("the question cannot be recorded: {fault}"),
-            ))
+            let message = format!("the question cannot be recorded: {fault}");
+            ToolError::from(Denial::new(DenialCode::RecordRefused, message))
         })?;
         let consent = approver.ask(&call, question).await;
         let decision = if consent == Consent::Given { Decision::Allow } else { Decision::Deny };
         let decided = event(Kind::ApprovalDecided).with_decision(decision).with_parent(asked.seq);
         if consent == Consent::Refused || journal.append(decided).is_err() {
-            return Err(denied(&call, "the answer was no"));
+            let advice = approver.advice(&call).unwrap_or_else(|| "the answer was no".to_owned());
+            return Err(denied(&call, &advice));
         }
         let approval = Approval::of(&call);
         self.gate.authorize(call, grant, Some(approval)).map_err(|refusal| match refusal {
-            Refusal::Error(error) => error,
+            Refusal::Denied(denial) => denial.into(),
+            Refusal::NotFound(tool) => ToolFault::NotFound(tool).into(),
             Refusal::Ask { call, .. } => denied(&call, "the call changed after it was approved"),
         })
     }
@@ -248,6 +335,17 @@ impl RegistryBuilder {
         self
     }
 
+    /// Holds the tools that a manifest declares to it, and leaves others alone.
+    #[must_use]
+    pub fn declared_by(mut self, checked: &Checked) -> Self {
+        for (tool, rules) in &mut self.tools {
+            if let Some(declared) = Rules::of(checked, tool.name()) {
+                *rules = declared;
+            }
+        }
+        self
+    }
+
     /// Adds an interceptor; all of them judge every call.
     #[must_use]
     pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
@@ -262,6 +360,22 @@ impl RegistryBuilder {
         self
     }
 
+    /// Tells `hear` of every call that is refused: the tool, its arguments, and the denial. It is called once for a call,
+    /// when it is refused before the tool runs or when the tool ends with a denial; it must not block.
+    #[must_use]
+    pub fn on_denied(mut self, hear: impl Fn(&str, &Value, &Denial) + Send + Sync + 'static) -> Self {
+        self.on_denied = Some(Arc::new(hear));
+        self
+    }
+
+    /// Leaves the policies that tools declare unenforced: for those who enforce them elsewhere. The journal says so, as
+    /// `enforcement.disabled`. What is granted and what tools need hold as before.
+    #[must_use]
+    pub const fn leave_policies_unenforced(mut self) -> Self {
+        self.enforces_policies = false;
+        self
+    }
+
     /// Starts in this generation instead of the first.
     #[must_use]
     pub const fn generation(mut self, generation: u64) -> Self {
@@ -273,26 +387,77 @@ impl RegistryBuilder {
     /// an error.
     ///
     /// # Errors
-    /// If two tools have the same name.
-    pub fn build(self) -> Result<Registry, ToolError> {
+    /// If two tools have the same name, or a tool's policy cannot be held.
+    pub fn build(mut self) -> Result<Registry, BuildError> {
         let mut names = BTreeMap::new();
         let (mut tools, mut entries) = (Vec::new(), Vec::new());
-        for (tool, rules) in self.tools {
+        for (tool, rules) in std::mem::take(&mut self.tools) {
             let name: Arc<str> = tool.name().into();
             if names.insert(Arc::clone(&name), ()).is_some() {
-                return Err(ToolError::Other(format!("there are two tools called `{name}`")));
+                return Err(BuildError::TwoTools(name.to_string()));
             }
-            entries.push(Entry { name, required: tool.required(), rules });
+            let (required, rules) = match tool.policy() {
+                Some(policy) if self.enforces_policies && policy.is_enforced() => {
+                    held_to(policy, tool.required(), rules).map_err(|finding| BuildError::Policy {
+                        tool: name.to_string(),
+                        finding: Box::new(finding),
+                    })?
+                }
+                Some(policy) => {
+                    self.journal.append(unenforced(&name)).map_err(BuildError::Unrecorded)?;
+                    (tool.required(), rules.with_risk(policy.risk()))
+                }
+                None => (tool.required(), rules),
+            };
+            let declared = declared(&required, &rules).map(Arc::new);
+            entries.push(Entry { name, required, rules, declared });
             tools.push(tool);
         }
+        Ok(self.assembled(tools, entries))
+    }
+
+    fn assembled(self, tools: Vec<Box<dyn AnyTool>>, entries: Vec<Entry>) -> Registry {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
-        let shared = Arc::new(Shared { id, generation, session: self.session, journal: self.journal, own });
+        let (session, journal, on_denied) = (self.session, self.journal, self.on_denied);
+        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied });
         let gate = Gate::new(shared, entries, self.interceptors);
         let threads = CallThreads::new();
-        Ok(Registry(Arc::new(Inner { tools, gate, approver: self.approver, threads })))
+        let minted = Mutex::new(HashMap::new());
+        Registry(Arc::new(Inner { tools, gate, approver: self.approver, threads, minted }))
     }
+}
+
+/// What a tool needs and is held to, with the policy that it declares.
+fn held_to(policy: &ToolPolicy, required: Required, rules: Rules) -> Result<(Required, Rules), Finding> {
+    let ceiling = policy.ceiling()?;
+    let says_files = !policy.read().is_unspecified() || !policy.write().is_unspecified();
+    // A subject that is left open names no path, so it lets none through.
+    let named = |stance: &Stance<Capability>, scope: &PathScope| {
+        if stance.is_unspecified() { PathScope::None } else { scope.clone() }
+    };
+    let (read, write) = (named(policy.read(), ceiling.read()), named(policy.write(), ceiling.write()));
+    let files = says_files.then(|| ArgumentRules::within(read, write));
+    Ok((required.within(&ceiling), rules.with_own_policy(files, policy.risk())))
+}
+
+/// What a tool and its manifest declare together; `None` if neither says anything.
+fn declared(required: &Required, rules: &Rules) -> Option<Authority> {
+    let own = Some(required.authority()).filter(|own| **own != Authority::top());
+    match (own, rules.ceiling()) {
+        (Some(own), Some(ceiling)) => Some(own.meet(ceiling)),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    }
+}
+
+/// The event of a policy that is not held.
+fn unenforced(tool: &Arc<str>) -> Event {
+    Event::new(Kind::SessionStarted)
+        .with_tool(tool)
+        .with_code("enforcement.disabled")
+        .with_reason("the policy of this tool is not enforced")
 }
 
 /// Bailiwick's own folders, by their names and where these lead.

@@ -1,24 +1,28 @@
 //! What a session knows of its surroundings, fixed when it starts.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use bailiwick_egress::Resolver;
 use bailiwick_guardrails::Surroundings;
-
-/// Addresses that names have whatever a name server says.
-pub type FixedHosts = BTreeMap<Box<str>, Vec<IpAddr>>;
+use bailiwick_launch::{FixedHosts, NameSources, Resolver};
 
 /// Working directory, home, environment and top-level directories, gathered once at the edge.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::Session;
+///
+/// let session = Session::new("/work").with_home("/home/me").with_env([("LANG".to_owned(), "C".to_owned())]);
+/// assert_eq!(session.cwd().to_str(), Some("/work"));
+/// assert_eq!(Session::new("/work").home(), None, "nothing is taken from this process");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     around: Surroundings,
     env: BTreeMap<String, String>,
     own: Vec<PathBuf>,
     locked: Vec<PathBuf>,
-    resolver: Resolver,
-    hosts: FixedHosts,
+    names: NameSources,
 }
 
 impl Session {
@@ -30,8 +34,7 @@ impl Session {
             env: BTreeMap::new(),
             own: Vec::new(),
             locked: Vec::new(),
-            resolver: Resolver::default(),
-            hosts: FixedHosts::new(),
+            names: NameSources::default(),
         }
     }
 
@@ -76,7 +79,7 @@ impl Session {
     /// all others. Addresses are judged like all others.
     #[must_use]
     pub fn with_names(mut self, resolver: Resolver, hosts: FixedHosts) -> Self {
-        (self.resolver, self.hosts) = (resolver, hosts);
+        self.names = NameSources { resolver, hosts };
         self
     }
 
@@ -100,8 +103,8 @@ impl Session {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    pub(crate) fn names(&self) -> (Resolver, FixedHosts) {
-        (self.resolver, self.hosts.clone())
+    pub(crate) const fn names(&self) -> &NameSources {
+        &self.names
     }
 
     pub(crate) fn own(&self) -> &[PathBuf] {

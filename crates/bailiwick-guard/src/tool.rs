@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::capability::CapabilitySet;
+use bailiwick_policy::capability::{Capability, CapabilitySet};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::Findings;
+use bailiwick_policy::manifest::ToolPolicy;
 use serde_json::Value;
 
 use crate::gate::ToolContext;
+use crate::outcome::Output;
 
 /// What a tool that says nothing of its memory is taken to need.
 const DEFAULT_FOOTPRINT: usize = 4 * 1024 * 1024;
@@ -19,6 +21,35 @@ const DEFAULT_FOOTPRINT: usize = 4 * 1024 * 1024;
 ///
 /// A tool cannot run without a [`ToolContext`], and only the gate makes one. It does nothing to the world but
 /// what the context let it do.
+///
+/// # Examples
+/// ```
+/// use std::io::Read as _;
+///
+/// use bailiwick_guard::{Output, Tool, ToolContext, ToolError};
+/// use serde_json::{Value, json};
+///
+/// /// Counts the words of a file.
+/// struct WordCount;
+///
+/// impl Tool for WordCount {
+///     fn name(&self) -> &str {
+///         "word_count"
+///     }
+///
+///     fn schema(&self) -> Value {
+///         json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] })
+///     }
+///
+///     async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
+///         let mut text = String::new();
+///         // Refused, and recorded, unless the file was granted.
+///         let mut file = context.open_read(args["path"].as_str().unwrap_or_default())?;
+///         file.read_to_string(&mut text).map_err(|error| ToolError::failed(error.to_string()))?;
+///         Ok(json!({ "words": text.split_whitespace().count() }).into())
+///     }
+/// }
+/// ```
 pub trait Tool: Send + Sync + 'static {
     /// The name it is called by.
     fn name(&self) -> &str;
@@ -46,6 +77,12 @@ pub trait Tool: Send + Sync + 'static {
         Required::ceiling(Authority::top())
     }
 
+    /// The policy that it declares, if it does: paths in its arguments are held to it, it narrows what the tool may touch,
+    /// and its risk is in the record. Where none is declared, what it needs and the grant decide.
+    fn policy(&self) -> Option<&ToolPolicy> {
+        None
+    }
+
     /// The most bytes that a call with these arguments holds in memory at once, its result included. A server lets
     /// no more calls run at the same time than its memory has room for.
     fn footprint(&self, _args: &Value) -> usize {
@@ -57,7 +94,7 @@ pub trait Tool: Send + Sync + 'static {
         &self,
         args: Value,
         context: &ToolContext,
-    ) -> impl Future<Output = Result<Value, ToolError>> + Send;
+    ) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
 
 /// What calling a tool means. The default is the worst.
@@ -154,6 +191,11 @@ impl Required {
         Ok(Self::demand(CapabilitySet::new(lines)?.authority().clone()))
     }
 
+    /// The same need, within a bound.
+    pub(crate) fn within(self, bound: &Authority) -> Self {
+        Self { authority: self.authority.meet(bound), ..self }
+    }
+
     pub(crate) const fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -163,22 +205,46 @@ impl Required {
     }
 }
 
-/// Why a call has no result.
+/// Why a tool has no answer: policy said no, or something failed.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::ToolError;
+/// use bailiwick_policy::capability::Capability;
+///
+/// let error = ToolError::denied(&Capability::new("fs:write:/tmp")?, "not granted");
+/// match error {
+///     ToolError::Denied { capability, reason, .. } => assert_eq!((&*capability, &*reason), ("fs:write:/tmp", "not granted")),
+///     ToolError::Fault(fault) => println!("{fault}"),
+///     _ => {}
+/// }
+/// # Ok::<(), bailiwick_policy::finding::Finding>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
     /// Policy says no.
+    #[error("{denial}")]
+    Denied {
+        /// The smallest grant that would allow it, one capability a line; empty where no grant would.
+        capability: String,
+        /// Why not, without advice.
+        reason: String,
+        /// The denial itself, with its code and its typed capabilities.
+        denial: Box<Denial>,
+    },
+    /// Something failed.
     #[error(transparent)]
-    Denied(#[from] Denial),
+    Fault(#[from] ToolFault),
+}
+
+/// How a call failed that policy did not refuse.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolFault {
     /// There is no such tool.
     #[error("there is no tool `{0}`")]
     NotFound(String),
-    /// The grant's calls are used up.
-    #[error("{0}")]
-    Budget(Denial),
-    /// The grant is not good in this generation, or was revoked.
-    #[error("{0}")]
-    Generation(Denial),
     /// A program could not be started or watched.
     #[error("cannot run `{program}`: {source}")]
     Exec {
@@ -190,64 +256,95 @@ pub enum ToolError {
     /// Nothing waits for the result any more, so the tool stopped.
     #[error("the call was cancelled")]
     Cancelled,
+    /// The caveats of a call cannot be read, so nothing was granted.
+    #[error("the caveats cannot be read: {0}")]
+    Caveats(Findings),
     /// The tool failed.
     #[error("{0}")]
-    Other(String),
+    Failed(String),
 }
 
 impl ToolError {
     /// What a record's code means where it is neither a denial nor a fault of the journal.
-    pub const OUTCOMES: [(&str, &str); 8] = [
+    pub const OUTCOMES: [(&str, &str); 10] = [
         ("tool-not-found", "there is no such tool"),
         ("exec-failed", "a program could not be started or watched"),
         ("tool-failed", "the tool ran and failed"),
         ("tool-cancelled", "the caller cut the call off while it ran"),
+        ("caveats-unreadable", "the caveats of the call cannot be read, so nothing was granted"),
         ("permit-unused", "the call was let through and never ran"),
+        ("secret-redacted", "values of secrets were taken out of what a server says"),
         ("journal-repaired", "a torn last line was taken out when the journal was opened"),
         ("journal-unsigned-tail", "lines behind the last seal were found when the journal was opened"),
         ("journal-recovered", "the journal can be written again after a time when it could not"),
     ];
 
-    /// The error that a denial is.
-    pub(crate) fn of(denial: Denial) -> Self {
-        let code = denial.code();
-        if code == DenialCode::BudgetSpent {
-            return Self::Budget(denial);
-        }
-        let over = code == DenialCode::Revoked || code == DenialCode::GenerationOver;
-        if over { Self::Generation(denial) } else { Self::Denied(denial) }
+    /// The error of a tool that refuses by itself, for want of `capability`.
+    #[must_use]
+    pub fn denied(capability: &Capability, reason: impl Into<String>) -> Self {
+        let code = capability.axis().map_or(DenialCode::RequiredNotGranted, DenialCode::from);
+        Denial::new(code, reason).with_smallest([capability.clone()]).into()
+    }
+
+    /// The error of a tool that failed: one line, lower case, no full stop.
+    #[must_use]
+    pub fn failed(why: impl Into<String>) -> Self {
+        ToolFault::Failed(why.into()).into()
     }
 
     /// The denial, if policy said no.
     #[must_use]
-    pub const fn denial(&self) -> Option<&Denial> {
+    pub fn denial(&self) -> Option<&Denial> {
         match self {
-            Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => Some(denial),
-            Self::NotFound(_) | Self::Exec { .. } | Self::Cancelled | Self::Other(_) => None,
+            Self::Denied { denial, .. } => Some(denial),
+            Self::Fault(_) => None,
         }
     }
 
     /// The stable code for records.
     #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Denied { denial, .. } => denial.code().as_str(),
+            Self::Fault(fault) => fault.code(),
+        }
+    }
+
+    pub(crate) const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Fault(ToolFault::Cancelled))
+    }
+}
+
+impl From<Denial> for ToolError {
+    fn from(denial: Denial) -> Self {
+        let (capability, reason) = (denial.smallest_lines().unwrap_or_default(), denial.message().to_owned());
+        Self::Denied { capability, reason, denial: Box::new(denial) }
+    }
+}
+
+impl ToolFault {
+    /// The stable code for records.
+    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Denied(denial) | Self::Budget(denial) | Self::Generation(denial) => denial.code().as_str(),
             Self::NotFound(_) => "tool-not-found",
             Self::Exec { .. } => "exec-failed",
             Self::Cancelled => "tool-cancelled",
-            Self::Other(_) => "tool-failed",
+            Self::Caveats(_) => "caveats-unreadable",
+            Self::Failed(_) => "tool-failed",
         }
     }
 }
 
 /// A running call.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send + 'a>>;
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send + 'a>>;
 
 /// A tool behind a pointer.
 pub(crate) trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
     fn definition(&self) -> Definition<'_>;
     fn required(&self) -> Required;
+    fn policy(&self) -> Option<&ToolPolicy>;
     fn footprint(&self, args: &Value) -> usize;
     fn invoke<'a>(&'a self, args: Value, context: &'a ToolContext) -> Running<'a>;
 }
@@ -271,6 +368,10 @@ impl<T: Tool> AnyTool for T {
         Tool::required(self)
     }
 
+    fn policy(&self) -> Option<&ToolPolicy> {
+        Tool::policy(self)
+    }
+
     fn footprint(&self, args: &Value) -> usize {
         Tool::footprint(self, args)
     }
@@ -283,15 +384,17 @@ impl<T: Tool> AnyTool for T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bailiwick_policy::finding::{Code, Finding};
 
     #[test]
     fn every_outcome_has_its_meaning() {
         let io = std::io::Error::other("x");
         let errors = [
-            ToolError::NotFound(String::new()),
-            ToolError::Exec { program: String::new(), source: io },
-            ToolError::Cancelled,
-            ToolError::Other(String::new()),
+            ToolFault::NotFound(String::new()),
+            ToolFault::Exec { program: String::new(), source: io },
+            ToolFault::Cancelled,
+            ToolFault::Caveats(Finding::new(Code::CaveatsShape, "x").into()),
+            ToolFault::Failed(String::new()),
         ];
         for error in errors {
             assert!(ToolError::OUTCOMES.iter().any(|(code, _)| *code == error.code()), "{}", error.code());

@@ -8,6 +8,7 @@ mod fs_list;
 mod fs_read;
 mod fs_search;
 mod fs_write;
+mod process;
 mod shell;
 mod walk;
 #[cfg(feature = "fetch")]
@@ -18,6 +19,7 @@ pub use fs_list::FsList;
 pub use fs_read::FsRead;
 pub use fs_search::FsSearch;
 pub use fs_write::FsWrite;
+pub use process::{ProcessTool, Sandbox, SandboxRun, process_tool};
 pub use shell::{Shell, shell_plan};
 #[cfg(feature = "fetch")]
 pub use web_fetch::{Page, PageKind, WebFetch};

@@ -3,10 +3,11 @@
 //! An approval is bound to the hash of tool and arguments, is used up by the call it allows, and expires. What waits
 //! for an answer has a short id. Fails closed when the store cannot be read or written.
 
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::state::{State, StateFault};
+use super::state::{State, StateFault, VERSION};
 
 /// How long a question, and then its answer, is good: 15 minutes.
 pub const VALID_US: u64 = 15 * 60 * 1_000_000;
@@ -35,6 +36,13 @@ pub struct Pending {
     pub expires: u64,
     /// What a person said.
     pub answer: Option<Answer>,
+}
+
+/// The store.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    version: u32,
+    questions: Vec<Pending>,
 }
 
 /// What a person said.
@@ -146,19 +154,33 @@ pub fn pending(state: &State, now: u64) -> Result<Vec<Pending>, StateFault> {
 
 fn change<T>(state: &State, now: u64, change: impl FnOnce(&mut Vec<Pending>) -> T) -> Result<T, StateFault> {
     let _lock = state.lock(LOCK)?;
-    let fault = |error: serde_json::Error| StateFault::new("read", &state.path(FILE), error);
-    let before = match state.read(FILE)? {
-        Some(bytes) => serde_json::from_slice::<Vec<Pending>>(&bytes).map_err(fault)?,
-        None => Vec::new(),
-    };
+    let before = load(state)?;
     let mut all = before.clone();
     all.retain(|one| one.expires > now);
     let result = change(&mut all);
     if all != before {
-        let bytes = serde_json::to_vec_pretty(&all).map_err(fault)?;
+        let stored = Stored { version: VERSION, questions: all };
+        let bytes = serde_json::to_vec_pretty(&stored)
+            .map_err(|error| StateFault::new("write", &state.path(FILE), error))?;
         state.replace(FILE, &bytes, true)?;
     }
     Ok(result)
+}
+
+/// The questions of the store. Version 0.1.0 wrote them as a bare list.
+fn load(state: &State) -> Result<Vec<Pending>, StateFault> {
+    let fault = |error: serde_json::Error| StateFault::new("read", &state.path(FILE), error);
+    let Some(bytes) = state.read(FILE)? else { return Ok(Vec::new()) };
+    let value: Value = serde_json::from_slice(&bytes).map_err(fault)?;
+    if value.is_array() {
+        return serde_json::from_value(value).map_err(fault);
+    }
+    let version = value
+        .get("version")
+        .and_then(Value::as_u64)
+        .map_or(0, |version| u32::try_from(version).unwrap_or(u32::MAX));
+    state.check_version(FILE, version)?;
+    serde_json::from_value::<Stored>(value).map(|stored| stored.questions).map_err(fault)
 }
 
 /// Eight letters that no other question has, with overwhelming likelihood.
@@ -210,5 +232,21 @@ mod tests {
         answer(&state, &id, Answer::Denied, VALID_US).unwrap();
         assert_eq!(consult(&state, &asked(this, VALID_US + 1)).unwrap(), Consulted::Denied);
         assert!(pending(&state, VALID_US + 1).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_store_of_the_first_version_is_read_and_one_of_a_newer_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        let one = r#"{"id":"1a2b","digest":"d","tool":"t","arguments":"{}","question":"q","expires":9,"answer":null}"#;
+        state.replace(FILE, format!("[{one}]").as_bytes(), false).unwrap();
+        assert_eq!(pending(&state, 0).unwrap().len(), 1);
+        assert!(answer(&state, "1a2b", Answer::Denied, 0).unwrap().is_some());
+        let written: Value = serde_json::from_slice(&state.read(FILE).unwrap().unwrap()).unwrap();
+        assert_eq!((&written["version"], &written["questions"][0]["answer"]), (&1.into(), &"denied".into()));
+        let newer = format!(r#"{{"version":{},"questions":{{}}}}"#, VERSION + 1);
+        state.replace(FILE, newer.as_bytes(), false).unwrap();
+        let fault = pending(&state, 0).unwrap_err().to_string();
+        assert!(fault.contains("it has version 2, and this program knows 1"), "{fault}");
     }
 }

@@ -9,6 +9,8 @@
 //! Fails closed when a path cannot be judged or the arguments nest too deeply.
 
 mod keys;
+
+pub use keys::names_a_path;
 #[cfg(test)]
 mod tests;
 
@@ -162,7 +164,7 @@ impl ArgumentRules {
         );
         let actions = if treatment == Treatment::Write { FsActions::WRITE } else { FsActions::READ };
         let smallest = Capability::Fs { actions, path: PathPattern::below(path) };
-        Denial::new(DenialCode::ArgumentOutsidePolicy, message).smallest(smallest.to_string())
+        Denial::new(DenialCode::ArgumentOutsidePolicy, message).with_smallest([smallest])
     }
 }
 

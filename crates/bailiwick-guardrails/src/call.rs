@@ -3,17 +3,23 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use bailiwick_policy::guardrails::AGENT_SERVER;
+use crate::rules_file::AGENT_SERVER;
 use serde_json::Value;
 
+use super::aliases;
+use super::classes::{self, Consequences, EarlierFiles, Effect, Setting};
 use super::names::Names;
 use super::shell::{self, Reading};
+use super::tool_name::{same_name, split, tool_of};
 
 /// The capability whose arguments hold shell text.
 pub(crate) const SHELL: &str = "shell";
 
 /// Arguments that hold shell text, in order of preference.
 const SHELL_ARGUMENTS: &[&str] = &["command", "cmd", "script", "program"];
+
+/// Arguments by which a tool that nothing is known of shows that it runs shell text.
+const TELLING_ARGUMENTS: &[&str] = &["command", "cmd"];
 
 /// One call of one tool.
 #[derive(Debug)]
@@ -24,6 +30,9 @@ pub struct ToolCall<'a> {
     params: &'a Value,
     json: OnceCell<String>,
     reading: OnceCell<Option<Commands>>,
+    setting: OnceCell<Setting>,
+    earlier: OnceCell<EarlierFiles>,
+    consequences: OnceCell<Consequences>,
 }
 
 /// The commands of a shell text, and all their texts in one for a quick look.
@@ -34,19 +43,26 @@ pub(crate) struct Commands {
 }
 
 impl<'a> ToolCall<'a> {
-    /// A call of an agent's tool: its own (`Bash`), or a server's (`mcp__server__tool`, `server:tool`).
+    /// A call of an agent's tool: its own (`Bash`), or a server's in any agent's way (`mcp__server__tool`,
+    /// `server:tool`, `server-tool`).
     #[must_use]
     pub fn new(name: &'a str, params: &'a Value, names: &'a Names) -> Self {
-        let (server, tool) = split(name);
+        let (server, tool) = names.server_in(name).unwrap_or_else(|| split(name));
         Self::of(server, tool, params, names)
     }
 
-    /// A call of a server's tool.
+    /// A call of a server's tool. One that nothing is known of, but that carries a command, is one of the shell.
     #[must_use]
     pub fn of(server: &'a str, tool: &'a str, params: &'a Value, names: &'a Names) -> Self {
-        let capability = names.capability(server, tool).map(Cow::Borrowed);
+        let carries_command = || {
+            let command = TELLING_ARGUMENTS.iter().find_map(|name| params.get(name));
+            command.is_some_and(|command| command.is_string() || command.is_array()).then_some(SHELL)
+        };
+        let capability = names.capability(server, tool).or_else(carries_command).map(Cow::Borrowed);
         let (json, reading) = (OnceCell::new(), OnceCell::new());
-        Self { server: server.into(), tool: tool.into(), capability, params, json, reading }
+        let (setting, earlier, consequences) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let (server, tool) = (server.into(), tool.into());
+        Self { server, tool, capability, params, json, reading, setting, earlier, consequences }
     }
 
     /// The server it belongs to; `agent` for an agent's own.
@@ -79,18 +95,35 @@ impl<'a> ToolCall<'a> {
         format!("{}:{}", self.server, self.tool)
     }
 
+    /// Whether it is a call of this server's, and of this tool if one is given, however the agent joins the two names.
+    #[must_use]
+    pub fn is_of(&self, server: &str, tool: Option<&str>) -> bool {
+        if same_name(&self.server, server) {
+            return tool.is_none_or(|tool| same_name(&self.tool, tool));
+        }
+        let joined = (self.server == AGENT_SERVER).then(|| tool_of(&self.tool, server)).flatten();
+        joined.is_some_and(|found| tool.is_none_or(|tool| same_name(found, tool)))
+    }
+
+    /// The directory that the call itself says it runs in.
+    pub(crate) fn directory(&self) -> Option<&'a str> {
+        aliases::directory(self.params)
+    }
+
     /// The arguments as compact JSON.
     pub(crate) fn json(&self) -> &str {
         self.json.get_or_init(|| self.params.to_string())
     }
 
-    /// The text of one argument: a string itself, anything else as compact JSON, nothing if it is not there.
-    pub(crate) fn argument(&self, name: &str) -> Cow<'_, str> {
-        match self.params.get(name) {
-            None => Cow::Borrowed(""),
-            Some(Value::String(text)) => Cow::Borrowed(text),
-            Some(value) => Cow::Owned(value.to_string()),
-        }
+    /// The texts of an argument, under whichever name this call has it: a string itself, anything else as compact
+    /// JSON, an empty text if it is not there.
+    pub(crate) fn argument_texts(&self, name: &str) -> Vec<Cow<'_, str>> {
+        aliases::texts(self.params, name)
+    }
+
+    /// The text that a shell call runs.
+    pub(crate) fn shell_text(&self) -> Option<Cow<'_, str>> {
+        if self.capability() == Some(SHELL) { shell_text(self.params) } else { None }
     }
 
     /// What a shell call would run; `None` if it is no shell call.
@@ -103,6 +136,36 @@ impl<'a> ToolCall<'a> {
         self.reading
             .get_or_init(|| (self.capability() == Some(SHELL)).then(|| Commands::of(self.params)))
             .as_ref()
+    }
+
+    /// Says where the call stands; only the first time counts, and only before its effects are looked at.
+    pub fn stands(&self, setting: Setting) {
+        let _ = self.setting.set(setting);
+    }
+
+    /// Says which files earlier calls made; under the same terms.
+    pub(crate) fn follows(&self, earlier: EarlierFiles) {
+        let _ = self.earlier.set(earlier);
+    }
+
+    /// What the call does, in classes.
+    #[must_use]
+    pub fn effects(&self) -> &[Effect] {
+        &self.consequences().effects
+    }
+
+    /// What the call does and leaves behind.
+    pub(crate) fn consequences(&self) -> &Consequences {
+        self.consequences.get_or_init(|| {
+            let setting = self.setting.get_or_init(Setting::default);
+            match self.commands() {
+                Some(commands) => {
+                    let earlier = self.earlier.get_or_init(EarlierFiles::default);
+                    classes::consequences(&commands.reading, setting, earlier)
+                }
+                None => classes::consequences_of_files(self.capability(), self.params, setting),
+            }
+        })
     }
 
     /// Whether an argument is the one that holds the shell text.
@@ -145,30 +208,10 @@ fn shell_text(params: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The server and the tool in an agent's name for it.
-fn split(name: &str) -> (&str, &str) {
-    if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-        return (server, tool);
-    }
-    match name.split_once(':') {
-        Some(("MCP", tool)) => ("mcp", tool),
-        Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (server, tool),
-        Some(_) | None => (AGENT_SERVER, name),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn names_are_split_as_agents_write_them() {
-        assert_eq!(split("mcp__github__create_issue"), ("github", "create_issue"));
-        assert_eq!(split("github:create_issue"), ("github", "create_issue"));
-        assert_eq!(split("MCP:query"), ("mcp", "query"));
-        assert_eq!(split("Bash"), ("agent", "Bash"));
-    }
 
     #[test]
     fn shell_text_is_found_in_every_shape() {
@@ -179,11 +222,28 @@ mod tests {
             ("shell", json!({"command": ["rm", "-rf", "/"]})),
             ("shell", json!({"program": "rm", "args": ["-rf", "/"]})),
             ("exec_command", json!({"cmd": "rm -rf /"})),
+            ("Monitor", json!({"command": "rm -rf /"})),
+            ("mcp__unheard__of", json!({"command": "rm -rf /"})),
+            ("unheard-of", json!({"cmd": ["rm", "-rf", "/"]})),
         ] {
             let call = ToolCall::new(tool, &params, &names);
             assert!(call.commands().unwrap().all.contains("rm -rf /"), "{tool} {params}");
         }
         let read = json!({"file_path": "rm -rf /"});
         assert!(ToolCall::new("Read", &read, &names).reading().is_none());
+    }
+
+    #[test]
+    fn a_server_is_found_however_its_name_is_joined() {
+        let (names, none) = (Names::default(), json!({}));
+        for name in
+            ["mcp__my_notes__drop", "my-notes:drop", "my-notes-drop", "my_notes_drop", "mcp_my-notes_drop"]
+        {
+            let call = ToolCall::new(name, &none, &names);
+            assert!(call.is_of("my-notes", Some("drop")), "{name}");
+            assert!(call.is_of("my-notes", None), "{name}");
+            assert!(!call.is_of("my-notes", Some("other")), "{name}");
+            assert!(!call.is_of("notes", None), "{name}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 use serde_json::Value;
 
 use crate::verdict::Call;

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use crate::rules_file::AGENT_SERVER;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::guardrails::AGENT_SERVER;
 use bailiwick_policy::manifest::Checked;
 
 use super::call::ToolCall;
+use super::classes::Setting;
+use super::earlier::earlier_files;
 use super::file::Policy;
 use super::history::History;
 use super::protect::Protected;
@@ -19,6 +21,8 @@ use super::verdict::Verdict;
 pub(crate) struct Engine<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) workdir: &'a Path,
+    /// Where the agent works now.
+    pub(crate) here: &'a Path,
     pub(crate) state: &'a Path,
     pub(crate) home: Option<&'a Path>,
     pub(crate) manifest: Option<&'a Checked>,
@@ -27,8 +31,12 @@ pub(crate) struct Engine<'a> {
 impl Engine<'_> {
     /// What becomes of a call; of several sources the strictest counts.
     pub(crate) fn judge(&self, call: &ToolCall<'_>, past: &History) -> Verdict {
+        place(call, self.workdir, self.here, self.home);
+        if self.policy.rails().is_some_and(Rails::names_classes) {
+            call.follows(earlier_files(past, call));
+        }
         let scripts = self.policy.rails().map(Rails::scripts).unwrap_or_default();
-        let protected = Protected::new(self.workdir, scripts, self.state, self.home);
+        let protected = Protected::new(self.workdir, scripts, self.state, self.home).working_in(self.here);
         if let Some(denial) = protected.refuse(call) {
             return Verdict::Deny(denial);
         }
@@ -55,7 +63,7 @@ impl Engine<'_> {
     fn declared(&self, call: &ToolCall<'_>, past: &History) -> Verdict {
         let Some(manifest) = self.manifest else { return Verdict::Allow };
         let (server, tool) = (call.server(), call.tool());
-        let named = server == manifest.manifest().name();
+        let named = call.is_of(manifest.manifest().name(), None);
         let rules = match Rules::of(manifest, tool) {
             Some(rules) if named || server == AGENT_SERVER => rules,
             None if named => {
@@ -67,10 +75,22 @@ impl Engine<'_> {
         if let Err(denial) = rules.judge_past(tool, &OfServer { past, server }) {
             return Verdict::Deny(denial);
         }
-        let session = Surroundings::new(self.workdir);
+        let session = Surroundings::new(self.here);
         let session = self.home.iter().fold(session, |session, home| session.with_home(home));
         rules.judge_call(tool, call.params(), &session)
     }
+}
+
+/// Says where a call stands: in the session's directory, where the agent works now, or where the call itself says.
+pub(crate) fn place(call: &ToolCall<'_>, workdir: &Path, here: &Path, home: Option<&Path>) {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let home = home.map(text).unwrap_or_else(|| "/root".to_owned());
+    let start = match call.directory().map(|directory| (directory, directory.strip_prefix('~'))) {
+        None => text(here),
+        Some((_, Some(below_home))) => format!("{home}{below_home}"),
+        Some((directory, None)) => text(&here.join(directory)),
+    };
+    call.stands(Setting::new(&text(workdir), &start, &home));
 }
 
 /// The past of one server's tools.

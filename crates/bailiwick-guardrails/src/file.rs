@@ -4,15 +4,15 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::rules_file::Guardrails;
+use bailiwick_policy::digest::Digest;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
-use bailiwick_policy::guardrails::Guardrails;
-use bailiwick_policy::journal::Digest;
 use bailiwick_policy::manifest::Declared;
 
 use super::rails::Rails;
+use super::script;
 use super::trust::{self, Trust};
 
 /// Where a project's guardrails are, below its directory.
@@ -95,7 +95,7 @@ impl Policy {
                         "`{GUARDRAILS}` or a script it names is not what was trusted"
                     ));
                 }
-                Err(why) => return Self::Changed(why),
+                Err(why) => return Self::Changed(why.to_string()),
             }
         }
         Self::Good(Box::new(Good { rails, written, source: text.source, trusted: trusted.is_some() }))
@@ -137,7 +137,7 @@ pub fn trustable(workdir: &Path) -> Result<Option<(Digest, Vec<String>)>, Box<Br
             Ok(hash) => Ok(Some((hash, rails.scripts().to_vec()))),
             Err(why) => Err(Box::new(Broken {
                 source: text.source,
-                findings: vec![Finding::new(Code::GuardrailScript, why)],
+                findings: vec![Finding::new(Code::GuardrailScript, why.to_string())],
             })),
         },
         Err(findings) => Err(Box::new(Broken { source: text.source, findings })),
@@ -175,7 +175,7 @@ fn unusable(workdir: &Path, script: &Declared<String>) -> Option<Finding> {
     if !real.starts_with(&root) {
         return finding("leads out of the project", "put the script itself into the project");
     }
-    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+    if !found.is_file() || !script::is_executable(&found) {
         return finding("cannot be executed", "make it executable with `chmod +x`");
     }
     None

@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::classes::Consequences;
 use super::rails::Expected;
 
 /// How many calls without an end are kept.
 const MAX_OPEN: usize = 256;
+/// How many files that calls made are kept.
+const MAX_MADE: usize = 128;
 
 /// The past of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +28,13 @@ pub struct History {
     /// Per tool, by `server:tool`: what came of its calls.
     tools: BTreeMap<String, Runs>,
     open: VecDeque<Open>,
+    /// The same per agent, for validators: a subagent's calls are not its parent's.
+    agents: BTreeMap<String, Counts>,
+    /// Keys of calls that were refused, the newest last: what is said about them later counts for nothing.
+    refused: VecDeque<String>,
+    /// Files that calls wrote or downloaded, the newest last: later calls may run them.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    made: VecDeque<MadeFile>,
     /// Where each validator's window starts.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     /// How often validators sent the assistant back in this turn.
@@ -42,6 +52,55 @@ pub(crate) struct Cursor {
     pub(crate) offset: u64,
 }
 
+/// When each counted target was last seen and last succeeded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counts {
+    seen: Vec<Option<u64>>,
+    succeeded: Vec<Option<u64>>,
+}
+
+/// A file that a call made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MadeFile {
+    pub(crate) path: String,
+    pub(crate) downloaded: bool,
+}
+
+/// How a call ended, as far as its agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It did what it should.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// The agent does not say.
+    Unknown,
+}
+
+impl From<bool> for Ending {
+    fn from(success: bool) -> Self {
+        if success { Self::Succeeded } else { Self::Failed }
+    }
+}
+
+impl From<Option<bool>> for Ending {
+    fn from(success: Option<bool>) -> Self {
+        success.map_or(Self::Unknown, Self::from)
+    }
+}
+
+impl Ending {
+    /// Whether it succeeded, where that is known.
+    #[must_use]
+    pub const fn success(self) -> Option<bool> {
+        match self {
+            Self::Succeeded => Some(true),
+            Self::Failed => Some(false),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// The calls of one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Runs {
@@ -56,6 +115,7 @@ struct Open {
     key: String,
     tool: String,
     matched: Vec<usize>,
+    agent: String,
 }
 
 impl History {
@@ -82,16 +142,59 @@ impl History {
 
     /// Admits a call of a tool, `server:tool`; later calls see it.
     pub(crate) fn admit(&mut self, key: &str, tool: String, matched: Vec<usize>) -> u64 {
+        self.admit_of("", key, tool, matched)
+    }
+
+    /// The same for a call of a subagent; the session's own agent has no name.
+    pub(crate) fn admit_of(&mut self, agent: &str, key: &str, tool: String, matched: Vec<usize>) -> u64 {
         let call = self.calls;
         self.calls += 1;
         self.tools.entry(tool.clone()).or_default().admitted += 1;
-        self.open.push_back(Open { call, key: key.to_owned(), tool, matched });
+        self.refused.retain(|refused| refused != key);
+        self.open.push_back(Open { call, key: key.to_owned(), tool, matched, agent: agent.to_owned() });
         if self.open.len() > MAX_OPEN
             && let Some(oldest) = self.open.pop_front()
         {
             raise(&mut self.seen, &oldest.matched, oldest.call);
+            raise(&mut self.counts(&oldest.agent).seen, &oldest.matched, oldest.call);
         }
         call
+    }
+
+    /// Remembers the files that a call makes; one that was downloaded stays so.
+    pub(crate) fn note_made(&mut self, made: &Consequences) {
+        let new = made.written.union(&made.downloaded);
+        for path in new {
+            let known =
+                self.made.iter().position(|one| one.path == *path).and_then(|at| self.made.remove(at));
+            let downloaded = made.downloaded.contains(path) || known.is_some_and(|one| one.downloaded);
+            self.made.push_back(MadeFile { path: path.clone(), downloaded });
+        }
+        let excess = self.made.len().saturating_sub(MAX_MADE);
+        self.made.drain(..excess);
+    }
+
+    /// The files that calls made, the oldest first.
+    pub(crate) const fn made(&self) -> &VecDeque<MadeFile> {
+        &self.made
+    }
+
+    /// Remembers that a call was refused.
+    pub(crate) fn refuse(&mut self, key: &str) {
+        self.refused.push_back(key.to_owned());
+        if self.refused.len() > MAX_OPEN {
+            self.refused.pop_front();
+        }
+    }
+
+    /// Whether a call was refused, and not admitted since.
+    pub(crate) fn is_refused(&self, key: &str) -> bool {
+        self.refused.iter().any(|refused| refused == key)
+    }
+
+    fn counts(&mut self, agent: &str) -> &mut Counts {
+        let none = vec![None; self.seen.len()];
+        self.agents.entry(agent.to_owned()).or_insert_with(|| Counts { seen: none.clone(), succeeded: none })
     }
 
     /// The newest call that has not ended and has this key.
@@ -99,24 +202,52 @@ impl History {
         self.open.iter().rev().find(|open| open.key == key).map(|open| open.call)
     }
 
-    /// Ends a call. One that failed keeps its number and counts for nothing.
-    pub fn end(&mut self, call: u64, success: bool) {
+    /// Ends a call. One that failed keeps its number and counts for nothing; one of which that is not known counts as
+    /// admitted.
+    pub fn end(&mut self, call: u64, ending: impl Into<Ending>) {
+        let ending = ending.into();
         let Some(at) = self.open.iter().position(|open| open.call == call) else { return };
         let Some(ended) = self.open.remove(at) else { return };
-        if success {
-            raise(&mut self.seen, &ended.matched, call);
+        if ending == Ending::Failed {
+            return;
+        }
+        raise(&mut self.seen, &ended.matched, call);
+        raise(&mut self.counts(&ended.agent).seen, &ended.matched, call);
+        if ending == Ending::Succeeded {
             raise(&mut self.succeeded, &ended.matched, call);
+            raise(&mut self.counts(&ended.agent).succeeded, &ended.matched, call);
             self.tools.entry(ended.tool).or_default().succeeded = true;
         }
     }
 
     /// Whether a condition holds for the calls from `since` on.
     pub(crate) fn holds(&self, expected: Expected, since: u64) -> bool {
+        self.is_met(expected, since, (&self.seen, &self.succeeded), None)
+    }
+
+    /// Whether it holds for the calls of one agent.
+    pub(crate) fn holds_for(&self, agent: &str, expected: Expected, since: u64) -> bool {
+        let none = Counts::default();
+        let counts = self.agents.get(agent).unwrap_or(&none);
+        self.is_met(expected, since, (&counts.seen, &counts.succeeded), Some(agent))
+    }
+
+    fn is_met(
+        &self,
+        expected: Expected,
+        since: u64,
+        (seen, succeeded): (&[Option<u64>], &[Option<u64>]),
+        agent: Option<&str>,
+    ) -> bool {
         let within = |last: Option<&Option<u64>>| last.copied().flatten().is_some_and(|call| call >= since);
-        let open = |open: &Open| open.call >= since && open.matched.contains(&expected.counted);
+        let open = |open: &Open| {
+            open.call >= since
+                && open.matched.contains(&expected.counted)
+                && agent.is_none_or(|agent| agent == open.agent)
+        };
         let found = match expected.succeeded {
-            true => within(self.succeeded.get(expected.counted)),
-            false => within(self.seen.get(expected.counted)) || self.open.iter().any(open),
+            true => within(succeeded.get(expected.counted)),
+            false => within(seen.get(expected.counted)) || self.open.iter().any(open),
         };
         found == expected.present
     }
@@ -150,6 +281,27 @@ mod tests {
 
     const fn expected(counted: usize, succeeded: bool) -> Expected {
         Expected { counted, present: true, succeeded }
+    }
+
+    #[test]
+    fn an_unknown_end_is_neither_success_nor_failure() {
+        let mut history = History::new(1);
+        let first = history.admit("a", "s:t".to_owned(), vec![0]);
+        history.end(first, Ending::Unknown);
+        assert!(history.holds(expected(0, false), 0), "it ran");
+        assert!(!history.holds(expected(0, true), 0), "nothing says that it succeeded");
+        assert!(!history.has_succeeded("s", "t"));
+    }
+
+    #[test]
+    fn agents_are_counted_apart() {
+        let mut history = History::new(1);
+        let call = history.admit_of("sub", "a", "s:t".to_owned(), vec![0]);
+        assert!(history.holds_for("sub", expected(0, false), 0), "not ended yet");
+        history.end(call, true);
+        assert!(history.holds_for("sub", expected(0, true), 0));
+        assert!(!history.holds_for("", expected(0, false), 0), "another agent's");
+        assert!(history.holds(expected(0, true), 0), "the session's");
     }
 
     #[test]

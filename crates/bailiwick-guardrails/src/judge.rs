@@ -3,9 +3,9 @@
 //! Pure: rules, call and history in, judgement out. Fails closed when a pattern turns out too large, or a shell text
 //! that a rule looks at hides what it runs: the first denies, the second asks.
 
+use crate::rules_file::Action;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::Span;
-use bailiwick_policy::guardrails::Action;
 
 use super::call::ToolCall;
 use super::history::History;

@@ -6,30 +6,41 @@
 //! memory, for a registry.
 #![forbid(unsafe_code)]
 
+mod aliases;
 pub mod approvals;
 pub mod arguments;
 mod call;
+pub mod classes;
 mod digest;
+mod earlier;
 mod engine;
 mod file;
+mod glob;
 mod history;
+mod injected;
 mod judge;
+mod levels;
 mod lint;
 mod log;
 mod memory;
 mod names;
+mod patch;
 mod pattern;
 mod protect;
 mod rails;
 mod react;
 pub mod resolve;
 mod rules;
+pub mod rules_file;
 mod script;
 pub mod shell;
 mod state;
 mod surroundings;
+mod tool_name;
+mod tools;
 mod trust;
 mod verdict;
+mod waiting;
 mod watch;
 
 /// A commented file of sensible rules to start from.
@@ -42,8 +53,10 @@ pub const STARTER_SCRIPT: (&str, &str) =
 pub use call::ToolCall;
 pub use digest::digest;
 pub use file::{Broken, GUARDRAILS, Good, Policy, compile_text, trustable};
-pub use history::History;
+pub use history::{Ending, History};
+pub use injected::{InjectedMessage, SourceKind};
 pub use judge::{Found, Judgement, Look};
+pub use levels::Level;
 pub use lint::{fresh, lint, test_examples};
 pub use memory::{Reload, Scripts, SessionRails};
 pub use names::Names;

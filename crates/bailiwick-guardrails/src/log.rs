@@ -12,15 +12,16 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::ToolCall;
+use super::engine::place;
 use super::history::{Cursor, History};
 use super::rails::Rails;
 use super::react::Trigger;
-use super::state::{State, StateFault};
+use super::state::{State, StateFault, VERSION};
 
 /// The longest string in kept parameters, in bytes.
 const MAX_KEPT: usize = 4 * 1024;
@@ -32,11 +33,29 @@ const CHECK: usize = 32;
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Record {
     /// The session began here.
-    Started { workdir: PathBuf },
+    Started {
+        workdir: PathBuf,
+        #[serde(default)]
+        version: u32,
+    },
     /// A call was admitted.
-    Admitted { server: String, tool: String, capability: Option<String>, key: String, params: Value },
-    /// A call ended.
-    Ended { call: u64, success: bool },
+    Admitted {
+        server: String,
+        tool: String,
+        capability: Option<String>,
+        key: String,
+        params: Value,
+        /// The subagent that made it; empty for the session's own agent.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent: String,
+        /// Where the agent worked, if not where the session began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        here: Option<PathBuf>,
+    },
+    /// A call was refused.
+    Refused { key: String },
+    /// A call ended; whether it succeeded, where that is known.
+    Ended { call: u64, success: Option<bool> },
     /// A validator's script was started.
     Validated { validator: String, call: u64, offset: u64 },
     /// The turn goes on because validators said so, for the n-th time; 0 for a turn that began.
@@ -48,6 +67,8 @@ pub(crate) enum Record {
 /// What a log adds up to.
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
+    #[serde(default)]
+    version: u32,
     rules: String,
     workdir: PathBuf,
     covered: u64,
@@ -61,6 +82,7 @@ pub(crate) struct SessionLog {
     name: String,
     file: File,
     workdir: PathBuf,
+    home: Option<PathBuf>,
     summary: Option<Summary>,
 }
 
@@ -75,7 +97,12 @@ pub(crate) struct OpenLog {
 
 impl SessionLog {
     /// Opens and locks a session's log; a new session works in `cwd`.
-    pub(crate) fn open(state: &State, session: &str, cwd: &Path) -> Result<Self, StateFault> {
+    pub(crate) fn open(
+        state: &State,
+        session: &str,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> Result<Self, StateFault> {
         let name = format!("sessions/{}", file_name(session));
         let mut file = state.lock(&format!("{name}.log"))?;
         let summary = state.read(&format!("{name}.sum"))?;
@@ -84,17 +111,18 @@ impl SessionLog {
         });
         let path = state.path(&format!("{name}.log"));
         let length = file.metadata().map_err(|error| StateFault::new("look at", &path, error))?.len();
-        let summary = summary.filter(|summary| summary.covered <= length);
+        let summary = summary.filter(|summary| summary.covered <= length && summary.version <= VERSION);
         let known = match &summary {
             Some(summary) => Some(summary.workdir.clone()),
-            None => first_workdir(&mut file, &path)?,
+            None => first_workdir(state, &mut file, &format!("{name}.log"))?,
         };
         let workdir = known.clone().unwrap_or_else(|| cwd.to_path_buf());
-        let mut log = Self { state: state.clone(), name, file, workdir, summary };
+        let home = home.map(Path::to_path_buf);
+        let mut log = Self { state: state.clone(), name, file, workdir, home, summary };
         if known.is_none() {
             log.file.set_len(0).map_err(|error| StateFault::new("clear", &path, error))?;
             let workdir = log.workdir.clone();
-            log.write(&Record::Started { workdir })?;
+            log.write(&Record::Started { workdir, version: VERSION })?;
         }
         Ok(log)
     }
@@ -112,7 +140,7 @@ impl SessionLog {
         };
         let (records, end) = self.records(covered)?;
         for record in records {
-            apply(&mut history, &record, rails).map_err(|why| StateFault::new("use", &self.path(), why))?;
+            self.apply(&mut history, &record, rails)?;
         }
         Ok(OpenLog { log: self, rules: rules.to_owned(), end, history })
     }
@@ -153,6 +181,46 @@ impl SessionLog {
         Ok((records, end))
     }
 
+    /// Counts an event.
+    fn apply(&self, history: &mut History, record: &Record, rails: &Rails) -> Result<(), StateFault> {
+        match record {
+            Record::Started { .. } => {}
+            Record::Admitted { server, tool, key, params, agent, here, .. } => {
+                let call = ToolCall::of(server, tool, params, rails.names());
+                place(&call, &self.workdir, here.as_ref().unwrap_or(&self.workdir), self.home.as_deref());
+                return self.count(history, &call, key, agent, rails);
+            }
+            Record::Refused { key } => history.refuse(key),
+            Record::Ended { call, success } => history.end(*call, *success),
+            Record::Validated { validator, call, offset } => {
+                history.cursors.insert(validator.clone(), Cursor { call: *call, offset: *offset });
+            }
+            Record::Turn { reentries } => history.reentries = *reentries,
+            Record::Said { text } => history.last_text.clone_from(text),
+        }
+        Ok(())
+    }
+
+    /// Counts a call that was admitted.
+    fn count(
+        &self,
+        history: &mut History,
+        call: &ToolCall<'_>,
+        key: &str,
+        agent: &str,
+        rails: &Rails,
+    ) -> Result<(), StateFault> {
+        let too_large = |_| StateFault::new("use", &self.path(), "a pattern of the rules is too large");
+        let matched = rails.matched(call).map_err(too_large)?;
+        history.load(call.server());
+        call.capability().into_iter().for_each(|name| history.load(name));
+        if rails.names_classes() {
+            history.note_made(call.consequences());
+        }
+        history.admit_of(agent, key, call.id(), matched);
+        Ok(())
+    }
+
     fn write(&mut self, record: &Record) -> Result<u64, StateFault> {
         let path = self.path();
         let json = serde_json::to_vec(record).map_err(|error| StateFault::new("write", &path, error))?;
@@ -170,8 +238,28 @@ impl OpenLog {
     /// Adds an event, and counts it.
     pub(crate) fn add(&mut self, record: &Record, rails: &Rails) -> Result<(), StateFault> {
         self.end += self.log.write(record)?;
-        let path = self.log.path();
-        apply(&mut self.history, record, rails).map_err(|why| StateFault::new("use", &path, why))
+        self.log.apply(&mut self.history, record, rails)
+    }
+
+    /// Adds a call that is admitted, which stands somewhere and may have been looked at already.
+    pub(crate) fn admit(
+        &mut self,
+        call: &ToolCall<'_>,
+        (key, agent, here): (&str, &str, &Path),
+        rails: &Rails,
+    ) -> Result<(), StateFault> {
+        let here = (here != self.log.workdir).then(|| here.to_path_buf());
+        let record = Record::Admitted {
+            server: call.server().to_owned(),
+            tool: call.tool().to_owned(),
+            capability: call.capability().map(str::to_owned),
+            key: key.to_owned(),
+            params: shortened(call.params()),
+            agent: agent.to_owned(),
+            here,
+        };
+        self.end += self.log.write(&record)?;
+        self.log.count(&mut self.history, call, key, agent, rails)
     }
 
     /// Where the next event will be.
@@ -180,24 +268,36 @@ impl OpenLog {
     }
 
     /// The calls from a cursor on that have not failed: capability, parameters and which targets they are of.
-    pub(crate) fn window(&mut self, cursor: Cursor, rails: &Rails) -> Result<Vec<Trigger>, StateFault> {
+    pub(crate) fn window(
+        &mut self,
+        cursor: Cursor,
+        of_agent: &str,
+        rails: &Rails,
+    ) -> Result<Vec<Trigger>, StateFault> {
         let path = self.log.path();
         let (records, _) = self.log.records(cursor.offset)?;
         let mut calls = Vec::new();
         let mut number = cursor.call;
         for record in records {
             match record {
-                Record::Admitted { server, tool, capability, params, .. } => {
+                Record::Admitted { server, tool, capability, params, agent, here, .. } => {
                     let call = ToolCall::of(&server, &tool, &params, rails.names());
+                    let (workdir, home) = (&self.log.workdir, self.log.home.as_deref());
+                    place(&call, workdir, here.as_ref().unwrap_or(workdir), home);
                     let matched = rails
                         .matched(&call)
                         .map_err(|_| StateFault::new("use", &path, "a pattern is too large"))?;
                     drop(call);
-                    calls.push((number, (capability, params, matched)));
+                    if agent == of_agent {
+                        calls.push((number, (capability, params, matched)));
+                    }
                     number += 1;
                 }
-                Record::Ended { call, success: false } => calls.retain(|(number, _)| *number != call),
+                Record::Ended { call, success: Some(false) } => {
+                    calls.retain(|(number, _)| *number != call);
+                }
                 Record::Ended { .. }
+                | Record::Refused { .. }
                 | Record::Started { .. }
                 | Record::Validated { .. }
                 | Record::Turn { .. }
@@ -210,52 +310,25 @@ impl OpenLog {
     /// Leaves the summary for the next process.
     pub(crate) fn save(self) -> Result<(), StateFault> {
         let Self { log, rules, end, history } = self;
-        let summary = Summary { rules, workdir: log.workdir.clone(), covered: end, history };
+        let summary =
+            Summary { version: VERSION, rules, workdir: log.workdir.clone(), covered: end, history };
         let json =
             serde_json::to_vec(&summary).map_err(|error| StateFault::new("write", &log.path(), error))?;
         log.state.replace(&format!("{}.sum", log.name), &with_check(&json), false)
     }
 }
 
-/// A record of a call, with what is too long in its parameters shortened.
-pub(crate) fn admitted(call: &ToolCall<'_>, key: &str) -> Record {
-    Record::Admitted {
-        server: call.server().to_owned(),
-        tool: call.tool().to_owned(),
-        capability: call.capability().map(str::to_owned),
-        key: key.to_owned(),
-        params: shortened(call.params()),
-    }
-}
-
-fn apply(history: &mut History, record: &Record, rails: &Rails) -> Result<(), &'static str> {
-    match record {
-        Record::Started { .. } => {}
-        Record::Admitted { server, tool, capability, key, params } => {
-            let call = ToolCall::of(server, tool, params, rails.names());
-            let matched = rails.matched(&call).map_err(|_| "a pattern of the rules is too large")?;
-            history.load(server);
-            capability.iter().for_each(|name| history.load(name));
-            history.admit(key, call.id(), matched);
-        }
-        Record::Ended { call, success } => history.end(*call, *success),
-        Record::Validated { validator, call, offset } => {
-            history.cursors.insert(validator.clone(), Cursor { call: *call, offset: *offset });
-        }
-        Record::Turn { reentries } => history.reentries = *reentries,
-        Record::Said { text } => history.last_text.clone_from(text),
-    }
-    Ok(())
-}
-
-fn first_workdir(file: &mut File, path: &Path) -> Result<Option<PathBuf>, StateFault> {
+fn first_workdir(state: &State, file: &mut File, name: &str) -> Result<Option<PathBuf>, StateFault> {
+    let path = &state.path(name);
     let fault = |error: std::io::Error| StateFault::new("read", path, error);
     file.seek(SeekFrom::Start(0)).map_err(fault)?;
     let mut head = Vec::new();
     std::io::Read::by_ref(file).take(64 * 1024).read_to_end(&mut head).map_err(fault)?;
     let line = head.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
     match line.strip_suffix(b"\n").and_then(checked).map(serde_json::from_slice) {
-        Some(Ok(Record::Started { workdir })) => Ok(Some(workdir)),
+        Some(Ok(Record::Started { workdir, version })) => {
+            state.check_version(name, version).map(|()| Some(workdir))
+        }
         None if !line.ends_with(b"\n") => Ok(None),
         _ => Err(StateFault::new(
             "use",
@@ -285,7 +358,7 @@ fn check(json: &[u8]) -> String {
 
 /// A file name for whatever an agent calls its session.
 fn file_name(session: &str) -> String {
-    let plain = session.parse::<bailiwick_policy::journal::SessionId>().is_ok();
+    let plain = session.parse::<bailiwick_journal::format::SessionId>().is_ok();
     if plain { session.to_owned() } else { format!("h-{}", check(session.as_bytes())) }
 }
 

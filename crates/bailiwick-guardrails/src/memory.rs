@@ -3,11 +3,12 @@
 //! A reload that fails keeps the last good rules; a file that is broken from the start refuses every call.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::call::ToolCall;
-use super::engine::Engine;
+use super::engine::{Engine, place};
 use super::file::{Good, Policy};
 use super::history::{Cursor, History};
 use super::names::Names;
@@ -53,13 +54,11 @@ pub enum Reload {
 pub struct Scripts {
     workdir: PathBuf,
     scripts: Vec<Script>,
-    /// Whether what they say is put in a frame with their names.
-    framed: bool,
 }
 
 impl Scripts {
     const fn none() -> Self {
-        Self { workdir: PathBuf::new(), scripts: Vec::new(), framed: false }
+        Self { workdir: PathBuf::new(), scripts: Vec::new() }
     }
 
     /// Whether there are none.
@@ -72,8 +71,7 @@ impl Scripts {
     #[must_use]
     pub fn run(self) -> Said {
         let ran = run_all(&self.workdir, &self.scripts);
-        let frame = if self.framed { react::framed } else { |_: &Script, text: &str| text.to_owned() };
-        react::said(&self.scripts, &ran, frame)
+        react::said(&self.scripts, &ran)
     }
 }
 
@@ -124,6 +122,7 @@ impl SessionRails {
         let engine = Engine {
             policy: &self.policy,
             workdir: &self.workdir,
+            here: &self.workdir,
             state: self.state.dir(),
             home: self.home.as_deref(),
             manifest: None, // the registry holds its tools to their manifests
@@ -144,8 +143,9 @@ impl SessionRails {
 
     /// Admits a call; later calls see it. Its number.
     pub fn admit(&mut self, call: &Call) -> usize {
-        let (id, matched) = matched(&self.policy, &call.tool, &call.args);
-        self.history.admit("", id, matched);
+        let mut history = std::mem::take(&mut self.history);
+        self.count(&self.policy, &mut history, &call.tool, &call.args);
+        self.history = history;
         self.calls.push(Kept { tool: call.tool.to_string(), params: call.args.clone(), ended: None });
         self.calls.len() - 1
     }
@@ -160,9 +160,12 @@ impl SessionRails {
         let Some(good) = self.trusted() else { return Scripts::none() };
         let tool_call = ToolCall::new(&call.tool, &call.args, good.rails.names());
         let id = number.to_string();
-        let scripts =
-            react::hooks(&good.rails, &Outcome { call: &tool_call, id: &id, result, success }, TIMEOUT);
-        Scripts { workdir: self.workdir.clone(), scripts, framed: false }
+        let scripts = react::hooks(
+            &good.rails,
+            &Outcome { call: &tool_call, id: &id, result, ending: success.into() },
+            TIMEOUT,
+        );
+        Scripts { workdir: self.workdir.clone(), scripts }
     }
 
     /// The validators that the end of a turn calls for; their cursors move now.
@@ -171,7 +174,7 @@ impl SessionRails {
         if self.history.reentries >= react::MAX_REENTRIES {
             return Scripts::none();
         }
-        let turn = &Turn { text, role };
+        let turn = &Turn { text, role, agent: "" };
         let Some(good) = self.trusted() else { return Scripts::none() };
         let due = react::due(&good.rails, &self.history, turn);
         let mut scripts = Vec::new();
@@ -184,7 +187,7 @@ impl SessionRails {
         }
         let call = self.history.calls();
         self.history.cursors.extend(names.into_iter().map(|name| (name, Cursor { call, offset: 0 })));
-        Scripts { workdir: self.workdir.clone(), scripts, framed: true }
+        Scripts { workdir: self.workdir.clone(), scripts }
     }
 
     fn window(&self, since: u64) -> Vec<Trigger> {
@@ -193,9 +196,33 @@ impl SessionRails {
         let names = self.policy.rails().map(|rails| rails.names().clone()).unwrap_or_default();
         let trigger = |kept: &Kept| {
             let capability = ToolCall::new(&kept.tool, &kept.params, &names).capability().map(str::to_owned);
-            (capability, kept.params.clone(), matched(&self.policy, &kept.tool, &kept.params).1)
+            (capability, kept.params.clone(), self.matched(&self.policy, &kept.tool, &kept.params))
         };
         calls.map(trigger).collect()
+    }
+
+    /// A call where it stands.
+    fn call<'a>(&self, policy: &'a Policy, tool: &'a str, params: &'a Value) -> ToolCall<'a> {
+        static NONE: LazyLock<Names> = LazyLock::new(Names::default);
+        let call = ToolCall::new(tool, params, policy.rails().map_or(&NONE, Rails::names));
+        place(&call, &self.workdir, &self.workdir, self.home.as_deref());
+        call
+    }
+
+    /// Which counted targets a call is of; a pattern that cannot be used denies when it is judged.
+    fn matched(&self, policy: &Policy, tool: &str, params: &Value) -> Vec<usize> {
+        let call = self.call(policy, tool, params);
+        policy.rails().and_then(|rails| rails.matched(&call).ok()).unwrap_or_default()
+    }
+
+    /// Counts a call that is admitted under these rules.
+    fn count(&self, policy: &Policy, history: &mut History, tool: &str, params: &Value) {
+        let call = self.call(policy, tool, params);
+        let matched = policy.rails().and_then(|rails| rails.matched(&call).ok()).unwrap_or_default();
+        if policy.rails().is_some_and(Rails::names_classes) {
+            history.note_made(call.consequences());
+        }
+        history.admit("", call.id(), matched);
     }
 
     /// The file, if its scripts may run.
@@ -210,8 +237,7 @@ impl SessionRails {
     fn adopt(&mut self, policy: Policy) {
         let mut history = fresh(&policy, &self.loaded);
         for (number, kept) in self.calls.iter().enumerate() {
-            let (id, matched) = matched(&policy, &kept.tool, &kept.params);
-            history.admit("", id, matched);
+            self.count(&policy, &mut history, &kept.tool, &kept.params);
             if let Some(success) = kept.ended {
                 history.end(u64::try_from(number).unwrap_or(u64::MAX), success);
             }
@@ -227,12 +253,4 @@ fn fresh(policy: &Policy, loaded: &[String]) -> History {
     let mut history = History::new(policy.rails().map_or(0, |rails| rails.counted.len()));
     loaded.iter().for_each(|name| history.load(name));
     history
-}
-
-/// The name of a call's tool and which counted targets it is of; a pattern that cannot be used denies when it is judged.
-fn matched(policy: &Policy, tool: &str, params: &Value) -> (String, Vec<usize>) {
-    let none = Names::default();
-    let call = ToolCall::new(tool, params, policy.rails().map_or(&none, Rails::names));
-    let matched = policy.rails().and_then(|rails| rails.matched(&call).ok());
-    (call.id(), matched.unwrap_or_default())
 }

@@ -1,6 +1,9 @@
 //! Which tool counts as which capability: what the file says, else what is known of agents and servers.
 
-use bailiwick_policy::guardrails::{AGENT_SERVER, Mapping};
+use crate::rules_file::{AGENT_SERVER, Mapping};
+
+use super::aliases;
+use super::tool_name::{same_name, split, tool_of};
 
 /// An agent's own tools, by capability.
 const AGENT_TOOLS: &[(&str, &[&str])] = &[
@@ -18,6 +21,10 @@ const AGENT_TOOLS: &[(&str, &[&str])] = &[
             "bash",
             "terminal",
             "execute_command",
+            "shell_command",
+            "container.exec",
+            "Monitor",
+            "monitor",
         ],
     ),
     (
@@ -38,6 +45,15 @@ const AGENT_TOOLS: &[(&str, &[&str])] = &[
             "list_dir",
             "codebase_search",
             "view_image",
+            "read",
+            "grep",
+            "list",
+            "ls",
+            "lsp",
+            "rg",
+            "fs_read",
+            "fs_list",
+            "fs_search",
         ],
     ),
     (
@@ -57,10 +73,34 @@ const AGENT_TOOLS: &[(&str, &[&str])] = &[
             "apply_patch",
             "search_replace",
             "text_editor",
+            "write",
+            "edit",
+            "multiedit",
+            "patch",
+            "create",
+            "str_replace",
+            "insert",
+            "str_replace_editor",
+            "notebook_edit",
+            "fs_write",
+            "fs_edit",
         ],
     ),
-    ("web", &["WebFetch", "WebSearch", "web_fetch", "google_web_search", "web_search", "fetch"]),
-    ("agent", &["Task", "Agent", "spawn_agent"]),
+    (
+        "web",
+        &[
+            "WebFetch",
+            "WebSearch",
+            "web_fetch",
+            "google_web_search",
+            "web_search",
+            "fetch",
+            "webfetch",
+            "websearch",
+            "codesearch",
+        ],
+    ),
+    ("agent", &["Task", "Agent", "spawn_agent", "task", "agent", "invoke_agent"]),
     ("memory", &["save_memory"]),
 ];
 
@@ -82,10 +122,11 @@ const SERVERS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("shell", "shell"),
             ("web", "web"),
-            ("write", "filesystem-write"),
-            ("edit", "filesystem-write"),
-            ("read", "filesystem-read"),
-            ("list", "filesystem-read"),
+            ("fs_write", "filesystem-write"),
+            ("fs_edit", "filesystem-write"),
+            ("fs_read", "filesystem-read"),
+            ("fs_list", "filesystem-read"),
+            ("fs_search", "filesystem-read"),
         ],
     ),
     ("shell", &[("", "shell")]),
@@ -199,10 +240,27 @@ impl Names {
     #[must_use]
     pub fn capability(&self, server: &str, tool: &str) -> Option<&str> {
         let own = |wanted: Option<&str>| {
-            let fits = |one: &&Mapping| one.server == server && one.tool.as_deref() == wanted;
+            let fits = |one: &&Mapping| {
+                let tool = match (one.tool.as_deref(), wanted) {
+                    (Some(one), Some(wanted)) => same_name(one, wanted),
+                    (one, wanted) => one.is_none() && wanted.is_none(),
+                };
+                tool && same_name(&one.server, server)
+            };
             self.own.iter().find(fits).map(|one| one.capability.as_str())
         };
         own(Some(tool)).or_else(|| own(None)).or_else(|| known(server, tool))
+    }
+
+    /// The server and the tool in a name that joins them with one sign, where the server is known here or in general
+    /// and the name is not one of an agent's own tools.
+    pub(crate) fn server_in<'n>(&'n self, name: &'n str) -> Option<(&'n str, &'n str)> {
+        if split(name).0 != AGENT_SERVER || self.capability(AGENT_SERVER, name).is_some() {
+            return None;
+        }
+        let own = self.own.iter().map(|one| one.server.as_str());
+        let mut servers = own.chain(SERVERS.iter().map(|(server, _)| *server));
+        servers.find_map(|server| tool_of(name, server).map(|tool| (server, tool)))
     }
 
     /// Whether anything is known to count as a capability.
@@ -217,8 +275,8 @@ impl Names {
     /// Whether a server is known, here or in general.
     #[must_use]
     pub fn is_server(&self, server: &str) -> bool {
-        let own = self.own.iter().any(|one| one.server == server);
-        own || server == AGENT_SERVER || SERVERS.iter().any(|(name, _)| *name == server)
+        let own = self.own.iter().any(|one| same_name(&one.server, server));
+        own || server == AGENT_SERVER || SERVERS.iter().any(|(name, _)| same_name(name, server))
     }
 
     /// Every capability that something is known to count as.
@@ -235,7 +293,10 @@ impl Names {
             return None;
         }
         let known = ARGUMENTS.iter().find(|(name, _)| *name == capability)?;
-        Some(known.1.contains(&argument))
+        Some(
+            known.1.contains(&argument)
+                || aliases::names_like(argument).any(|alias| known.1.contains(&alias)),
+        )
     }
 
     /// Some tool that counts as a capability: its server and its name.
@@ -269,14 +330,14 @@ fn known(server: &str, tool: &str) -> Option<&'static str> {
         let fits = |(_, tools): &&(&str, &[&str])| tools.contains(&tool);
         return AGENT_TOOLS.iter().find(fits).map(|(name, _)| *name);
     }
-    let (_, tools) = SERVERS.iter().find(|(name, _)| *name == server)?;
+    let (_, tools) = SERVERS.iter().find(|(name, _)| same_name(name, server))?;
     tools.iter().find(|(start, _)| tool.starts_with(start)).map(|(_, capability)| *capability)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bailiwick_policy::guardrails::Guardrails;
+    use crate::rules_file::Guardrails;
 
     #[test]
     fn the_file_comes_before_what_is_known() {
@@ -290,5 +351,10 @@ mod tests {
         assert_eq!(names.capability("filesystem", "write_file"), Some("filesystem-write"));
         assert_eq!(names.capability("filesystem", "read_file"), Some("filesystem-read"));
         assert_eq!(names.capability("unheard", "of"), None);
+        assert_eq!(names.capability("agent", "fs_read"), Some("filesystem-read"), "our own tools");
+        assert_eq!(names.capability("bailiwick", "fs_edit"), Some("filesystem-write"));
+        assert_eq!(names.capability("brave_search", "any"), Some("web"), "one sign for the other");
+        assert_eq!(names.server_in("github-push"), Some(("github", "push")));
+        assert_eq!(names.server_in("web_fetch"), None, "an agent's own");
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use regex::Regex;
+use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 use regex_syntax::hir::{Hir, HirKind};
 
 /// The fewest bytes of a word worth looking for.
@@ -22,6 +23,11 @@ pub(crate) struct Pattern {
     regex: OnceLock<Option<Regex>>,
 }
 
+/// What is wrong with a pattern, in one line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct PatternError(String);
+
 /// A pattern that cannot be compiled after all: too large.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TooLarge(pub(crate) String);
@@ -31,9 +37,15 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it, in one line.
-    pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let hir = regex_syntax::parse(text).map_err(|error| reason(&error))?;
-        Ok(Self { text: text.to_owned(), needles: needles(&hir), regex: OnceLock::new() })
+    pub(crate) fn new(text: &str) -> Result<Self, PatternError> {
+        let needles = match plain_syntax(text) {
+            Some(ast) => needles_of_syntax(&ast),
+            None => {
+                let hir = regex_syntax::parse(text).map_err(|error| PatternError(reason(&error)))?;
+                needles(&hir)
+            }
+        };
+        Ok(Self { text: text.to_owned(), needles, regex: OnceLock::new() })
     }
 
     /// Whether the pattern matches somewhere in the text.
@@ -42,6 +54,16 @@ impl Pattern {
             return Ok(false);
         }
         self.compiled().map(|regex| regex.is_match(text))
+    }
+
+    /// Whether it matches somewhere in one of the texts.
+    pub(crate) fn is_match_any(&self, texts: &[std::borrow::Cow<'_, str>]) -> Result<bool, TooLarge> {
+        for text in texts {
+            if self.is_match(text)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a text could match, found out without the pattern itself.
@@ -63,6 +85,66 @@ fn reason(error: &regex_syntax::Error) -> String {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),
         regex_syntax::Error::Translate(error) => error.kind().to_string(),
         _ => "it is not a regular expression".to_owned(),
+    }
+}
+
+/// The syntax of a pattern that cannot fail later: without flags and named classes of characters, everything that
+/// parses has a meaning. Finding that meaning costs as much again, and most patterns of a file are never matched.
+fn plain_syntax(text: &str) -> Option<Ast> {
+    let mut groups = text.split("(?").skip(1);
+    let special = text.contains("\\p") || text.contains("\\P") || groups.any(|rest| !rest.starts_with(':'));
+    if special { None } else { regex_syntax::ast::parse::Parser::new().parse(text).ok() }
+}
+
+/// Words of which every match contains one, by the syntax alone.
+fn needles_of_syntax(ast: &Ast) -> Option<Vec<String>> {
+    match ast {
+        Ast::Group(group) => needles_of_syntax(&group.ast),
+        Ast::Repetition(repetition) if is_needed(&repetition.op.kind) => needles_of_syntax(&repetition.ast),
+        Ast::Concat(concat) => {
+            let mut found: Vec<Vec<String>> = concat.asts.iter().filter_map(needles_of_syntax).collect();
+            let mut word = String::new();
+            for part in &concat.asts {
+                if let Ast::Literal(literal) = part {
+                    word.push(literal.c);
+                } else {
+                    found.extend(worth_looking(std::mem::take(&mut word)));
+                }
+            }
+            found.extend(worth_looking(word));
+            found.into_iter().max_by_key(|words| worth(words))
+        }
+        Ast::Alternation(alternation) => {
+            let all: Option<Vec<Vec<String>>> = alternation.asts.iter().map(needles_of_syntax).collect();
+            let all: Vec<String> = all?.into_iter().flatten().collect();
+            (all.len() <= MAX_NEEDLES).then_some(all)
+        }
+        Ast::Empty(_)
+        | Ast::Flags(_)
+        | Ast::Literal(_)
+        | Ast::Dot(_)
+        | Ast::Assertion(_)
+        | Ast::ClassUnicode(_)
+        | Ast::ClassPerl(_)
+        | Ast::ClassBracketed(_)
+        | Ast::Repetition(_) => None,
+    }
+}
+
+fn worth_looking(word: String) -> Option<Vec<String>> {
+    (word.len() >= MIN_NEEDLE).then(|| vec![word])
+}
+
+/// Whether what is repeated is there at least once.
+const fn is_needed(kind: &RepetitionKind) -> bool {
+    match kind {
+        RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => false,
+        RepetitionKind::OneOrMore => true,
+        RepetitionKind::Range(
+            RepetitionRange::Exactly(least)
+            | RepetitionRange::AtLeast(least)
+            | RepetitionRange::Bounded(least, _),
+        ) => *least > 0,
     }
 }
 
@@ -108,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_none_says_why() {
-        assert_eq!(Pattern::new("a(").unwrap_err(), "unclosed group");
+        assert_eq!(Pattern::new("a(").unwrap_err().to_string(), "unclosed group");
         assert!(Pattern::new(r"\p{nope}").is_err());
         let large = Pattern::new(r"(\w{1000}){1000}").unwrap();
         assert!(large.is_match("x").is_err(), "found when it is needed");
@@ -120,12 +202,18 @@ mod tests {
         /// The shortcut never changes the answer.
         #[test]
         fn needles_change_no_answer(
-            regex in r"(\^)?([ab]{1,3}|\(ab\|ba\)|\(aa\)\?|\[ab\]|a\*|\(b\|aba\)\+){1,4}(\$)?",
+            regex in r"(\^)?([ab]{1,3}|\(ab\|ba\)|\(aa\)\?|\[ab\]|a\*|\(b\|aba\)\+|\(\?:ab\)\{0,2\}|\(\?i:ab\)|\\w|b\{2\}){1,4}(\$)?",
             text in "[abc]{0,12}",
         ) {
             if let Ok(plain) = Regex::new(&regex) {
                 prop_assert_eq!(Pattern::new(&regex).unwrap().is_match(&text), Ok(plain.is_match(&text)));
             }
+        }
+
+        /// What is checked by its syntax alone is what the whole check says.
+        #[test]
+        fn a_pattern_is_checked_as_it_is_compiled(regex in r"([ab(|)*+?^$.,:i&0-9{}\[\]\\-]|\(\?:|\\[swbdDWSBpPx]|\[\^?a-|&&){0,12}") {
+            prop_assert_eq!(Pattern::new(&regex).is_ok(), regex_syntax::parse(&regex).is_ok(), "{}", regex);
         }
     }
 }

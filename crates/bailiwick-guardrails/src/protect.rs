@@ -4,9 +4,12 @@
 //! directory at all, and anything but reading the guardrails file, the scripts it names, the settings that hold
 //! agents' hooks, and their folders.
 //!
-//! This reads arguments; for an agent that is not sandboxed it is advisory. Residual: a program that writes to those
-//! places without naming them, or names them in pieces.
+//! Names are followed through directories, variables, functions, substitutions and quotes as far as the shell's reader
+//! follows them. This reads arguments; for an agent that is not sandboxed it is advisory. Residual: a program that
+//! writes to those places without naming them, or makes up their names itself.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -14,7 +17,9 @@ use bailiwick_policy::run_later::hook_settings;
 use serde_json::Value;
 
 use super::call::ToolCall;
+use super::classes::code;
 use super::file::GUARDRAILS;
+use super::patch::patched_file;
 use super::shell::Simple;
 
 /// Subcommands that are a person's acts.
@@ -58,10 +63,6 @@ const READERS: &[&str] = &[
 /// What `git` may do to a protected file: nothing to the file itself.
 const GIT_READERS: &[&str] = &["add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"];
 
-/// Programs that run a text among their arguments.
-const INTERPRETERS: &[&str] =
-    &["awk", "bun", "deno", "gawk", "node", "perl", "php", "python", "python3", "ruby"];
-
 /// The deepest arguments that are looked into.
 const MAX_DEPTH: usize = 32;
 
@@ -69,11 +70,15 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Protected {
     workdir: PathBuf,
+    /// Where the agent works now: relative names lead from here.
+    here: PathBuf,
     /// Files and folders that may be read, below the working directory.
     kept: Vec<PathBuf>,
     /// Where the state is; not even to be read.
     state: PathBuf,
     home: Option<PathBuf>,
+    /// Where paths really lead, as far as that was asked.
+    known: RefCell<BTreeMap<PathBuf, PathBuf>>,
 }
 
 impl Protected {
@@ -90,39 +95,47 @@ impl Protected {
         kept.dedup();
         Self {
             workdir: workdir.to_path_buf(),
+            here: workdir.to_path_buf(),
             kept,
             state: state.to_path_buf(),
             home: home.map(Path::to_path_buf),
+            known: RefCell::default(),
         }
+    }
+
+    /// The same, for an agent that works in another directory by now.
+    #[must_use]
+    pub fn working_in(mut self, here: &Path) -> Self {
+        self.here = here.to_path_buf();
+        self
     }
 
     /// Why a call is refused, if it is.
     #[must_use]
     pub fn refuse(&self, call: &ToolCall<'_>) -> Option<Denial> {
-        let reason = match call.reading() {
-            Some(reading) => {
-                let named = self.named_in(call.params(), 0, true);
-                named.or_else(|| self.commands(&reading.commands))
-            }
-            None => self.named_in(call.params(), 0, call.capability() == Some("filesystem-read")),
+        let here = match call.directory() {
+            Some(directory) => self.resolved(directory, &self.here).unwrap_or_else(|| self.here.clone()),
+            None => self.here.clone(),
         };
+        // A relative name may lead from where the session began, where the agent is now, or where the call says.
+        let mut places = vec![here, self.here.clone(), self.workdir.clone()];
+        places.dedup();
+        let reason = places.iter().find_map(|here| match call.reading() {
+            Some(reading) => {
+                let named = self.named_in(call.params(), 0, true, here);
+                named.or_else(|| self.commands(&reading.commands, here))
+            }
+            None => self.named_in(call.params(), 0, call.capability() == Some("filesystem-read"), here),
+        });
         reason.map(|reason| Denial::new(DenialCode::GuardrailProtected, format!("[guardrail] {reason}")))
     }
 
     /// Looks at commands in order, each in the folder that those before it went to.
-    fn commands(&self, commands: &[Simple]) -> Option<String> {
-        let mut here = self.workdir.clone();
-        for command in commands {
-            if let Some(reason) = self.command(command, &here) {
-                return Some(reason);
-            }
-            if let [program, .., folder] = command.words.as_slice()
-                && matches!(program.as_str(), "cd" | "pushd")
-            {
-                here = self.resolved(folder, &here).unwrap_or(here);
-            }
-        }
-        None
+    fn commands(&self, commands: &[Simple], here: &Path) -> Option<String> {
+        commands.iter().find_map(|command| {
+            let at = self.resolved(&command.here, here).unwrap_or_else(|| here.to_owned());
+            self.command(command, &at)
+        })
     }
 
     fn command(&self, command: &Simple, here: &Path) -> Option<String> {
@@ -147,37 +160,53 @@ impl Protected {
         }
         let reads = READERS.contains(&program)
             || (program == "git" && words.first().is_some_and(|word| GIT_READERS.contains(word)));
-        if INTERPRETERS.contains(&program)
-            && let Some(name) = words.iter().find_map(|word| mentioned(word))
+        if code::is_interpreter(program)
+            && let Some(reason) = self.named_in_code(command, &words, here)
         {
-            return Some(settings_reason(&name));
+            return Some(reason);
         }
         let touched =
             words.iter().filter(|_| !reads).copied().chain(command.writes.iter().map(String::as_str));
         touched.into_iter().find_map(|word| self.kept_because(word, here))
     }
 
+    /// A protected place that code in another language names.
+    fn named_in_code(&self, command: &Simple, words: &[&str], here: &Path) -> Option<String> {
+        let texts = words.iter().copied().chain(command.input.as_deref());
+        texts.into_iter().find_map(|text| {
+            let literal = |name: &String| {
+                let state = self.is_state(name, here).then(|| state_reason(name));
+                state.or_else(|| self.kept_because(name, here))
+            };
+            mentioned(text)
+                .map(|name| settings_reason(&name))
+                .or_else(|| code::literals(text).iter().find_map(literal))
+        })
+    }
+
     /// A protected place that the arguments name as a path, a patch or a text of state.
-    fn named_in(&self, value: &Value, depth: usize, reads: bool) -> Option<String> {
+    fn named_in(&self, value: &Value, depth: usize, reads: bool, here: &Path) -> Option<String> {
         if depth > MAX_DEPTH {
             return Some("the arguments nest too deep to be judged".to_owned());
         }
         match value {
-            Value::String(text) => self.named(text, reads),
-            Value::Array(items) => items.iter().find_map(|item| self.named_in(item, depth + 1, reads)),
-            Value::Object(fields) => fields.values().find_map(|item| self.named_in(item, depth + 1, reads)),
+            Value::String(text) => self.named(text, reads, here),
+            Value::Array(items) => items.iter().find_map(|item| self.named_in(item, depth + 1, reads, here)),
+            Value::Object(fields) => {
+                fields.values().find_map(|item| self.named_in(item, depth + 1, reads, here))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
     }
 
-    fn named(&self, text: &str, reads: bool) -> Option<String> {
+    fn named(&self, text: &str, reads: bool, here: &Path) -> Option<String> {
         let lines: Vec<&str> =
-            if text.contains('\n') { text.lines().filter_map(patched).collect() } else { vec![text] };
+            if text.contains('\n') { text.lines().filter_map(patched_file).collect() } else { vec![text] };
         for line in lines {
-            if self.is_state(line, &self.workdir) {
+            if self.is_state(line, here) {
                 return Some(state_reason(line));
             }
-            if !reads && let Some(reason) = self.kept_because(line, &self.workdir) {
+            if !reads && let Some(reason) = self.kept_because(line, here) {
                 return Some(reason);
             }
         }
@@ -188,7 +217,7 @@ impl Protected {
         let Some(path) = self.resolved(word, here) else { return false };
         let spelt = ["$XDG_STATE_HOME/bailiwick", ".local/state/bailiwick"];
         path.starts_with(&self.state)
-            || real(&path).starts_with(real(&self.state))
+            || self.real(&path).starts_with(self.real(&self.state))
             || spelt.iter().any(|one| word.contains(one))
     }
 
@@ -196,17 +225,30 @@ impl Protected {
     fn kept_because(&self, word: &str, here: &Path) -> Option<String> {
         let word = word.split_once('=').map_or(word, |(_, value)| value);
         let path = self.resolved(word, here)?;
-        let followed = real(&path);
+        let followed = self.real(&path);
         if holds_hooks(&path) || holds_hooks(&followed) {
             return Some(settings_reason(word));
         }
         let at = |kept: &PathBuf| {
             let kept = self.workdir.join(kept);
-            may_be(&path, &kept) || followed == real(&kept)
+            may_be(&path, &kept) || followed == self.real(&kept)
         };
         // In whatever folder the command runs, a file of this name is taken for it.
         let same_name = Path::new(word).file_name().is_some_and(|name| name == "guardrails.toml");
         (same_name || self.kept.iter().any(at)).then(|| kept_reason(word))
+    }
+
+    /// Where a path leads, as far as it exists. The same path is looked at once.
+    fn real(&self, path: &Path) -> PathBuf {
+        if let Some(known) = self.known.borrow().get(path) {
+            return known.clone();
+        }
+        let found = path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => self.real(parent).join(name),
+            (None, _) | (_, None) => path.to_path_buf(),
+        });
+        self.known.borrow_mut().insert(path.to_path_buf(), found.clone());
+        found
     }
 
     fn resolved(&self, word: &str, here: &Path) -> Option<PathBuf> {
@@ -226,21 +268,49 @@ impl Protected {
     }
 }
 
+/// Where agents keep hooks, plugins or trust besides the files that `run_later` lists: consecutive components, and all
+/// that lies below them.
+const MORE_SETTINGS: &[&[&str]] = &[
+    &[".gemini", "trustedFolders.json"],
+    &[".qwen", "settings.json"],
+    &[".qwen", "trustedFolders.json"],
+    &[".copilot", "hooks"],
+    &[".copilot", "config.json"],
+    &[".copilot", "settings.json"],
+    &[".github", "hooks"],
+    &[".opencode", "plugin"],
+    &[".opencode", "plugins"],
+    &["opencode", "plugin", "bailiwick.js"],
+    &["opencode", "plugins", "bailiwick.js"],
+    &[".config", "opencode"],
+];
+
 /// Whether a path, wherever it lies, is one in which an agent keeps its hooks, or their folder.
 #[must_use]
 pub fn holds_hooks(path: &Path) -> bool {
-    hook_settings().any(|(folder, file)| {
-        let (last, parent) = (path.file_name(), path.parent().and_then(Path::file_name));
-        let is = |part: Option<&std::ffi::OsStr>, name: &str| {
-            part.and_then(|part| part.to_str()).is_some_and(|part| may_name(part, name))
-        };
-        is(last, folder) || is(parent, folder) && is(last, file)
-    })
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let named = |part: Option<&&str>, name: &str| part.is_some_and(|part| may_name(part, name));
+    let last = parts.len().checked_sub(1);
+    let parent = last.and_then(|last| last.checked_sub(1));
+    let at = |index: Option<usize>| index.and_then(|index| parts.get(index));
+    let listed = hook_settings()
+        .any(|(folder, file)| named(at(last), folder) || named(at(parent), folder) && named(at(last), file));
+    listed || MORE_SETTINGS.iter().any(|setting| holds_setting(&parts, setting))
+}
+
+/// Whether a path is one of these settings, lies below them, or is the hidden folder that holds them.
+fn holds_setting(parts: &[&str], setting: &[&str]) -> bool {
+    let fits = |window: &[&str]| window.iter().zip(setting).all(|(part, name)| may_name(part, name));
+    let folder =
+        setting.first().filter(|name| name.starts_with('.') && **name != ".config" && **name != ".github");
+    parts.windows(setting.len()).any(fits)
+        || folder.is_some_and(|folder| parts.last().is_some_and(|last| may_name(last, folder)))
 }
 
 /// The settings that a program's text speaks of.
 fn mentioned(text: &str) -> Option<String> {
-    let mut files = hook_settings().map(|(folder, file)| format!("{folder}/{file}"));
+    let listed = hook_settings().map(|(folder, file)| format!("{folder}/{file}"));
+    let mut files = listed.chain(MORE_SETTINGS.iter().map(|setting| setting.join("/")));
     files.find(|file| text.contains(file.as_str()))
 }
 
@@ -261,21 +331,6 @@ fn may_name(pattern: &str, name: &str) -> bool {
     let tail = pattern.get(last + 1..).unwrap_or_default();
     let hidden = name.starts_with('.') && head.is_empty();
     !hidden && name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-}
-
-/// The file that a line of a patch is about.
-fn patched(line: &str) -> Option<&str> {
-    let marks = [
-        "*** Update File: ",
-        "*** Add File: ",
-        "*** Delete File: ",
-        "*** Move to: ",
-        "+++ b/",
-        "--- a/",
-        "+++ ",
-        "--- ",
-    ];
-    marks.iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim)
 }
 
 fn state_reason(word: &str) -> String {
@@ -300,16 +355,6 @@ fn lexical(path: &Path) -> PathBuf {
         }
     }
     clean
-}
-
-/// Where a path leads, as far as it exists.
-fn real(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let Ok(found) = ancestor.canonicalize() {
-            return path.strip_prefix(ancestor).map_or(found.clone(), |rest| found.join(rest));
-        }
-    }
-    path.to_path_buf()
 }
 
 #[cfg(test)]

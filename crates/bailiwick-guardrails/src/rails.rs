@@ -1,12 +1,12 @@
 //! Guardrails ready to judge: targets with their patterns, conditions numbered so that a session can count them.
 
-use bailiwick_policy::finding::{Code, Finding, Span};
-use bailiwick_policy::guardrails::{
+use crate::rules_file::{
     Action, Condition, Examples, Guardrails, On, Pattern as Written, Subject, Target,
     Validator as WrittenValidator,
 };
+use bailiwick_policy::finding::{Code, Finding, Span};
 
-use super::call::ToolCall;
+use super::call::{SHELL, ToolCall};
 use super::history::History;
 use super::names::Names;
 use super::pattern::{Pattern, TooLarge};
@@ -155,6 +155,13 @@ impl Rails {
         Some(history.admit(&call.id(), call.id(), matched))
     }
 
+    /// Whether a rule names a class of what calls do.
+    pub(crate) fn names_classes(&self) -> bool {
+        let guards = self.guards.iter().map(|guard| &guard.matcher);
+        let mut all = guards.chain(&self.counted);
+        all.any(|matcher| matches!(matcher.target.subject, Subject::Classes(_)))
+    }
+
     /// Which counted targets a call is one of.
     pub(crate) fn matched(&self, call: &ToolCall<'_>) -> Result<Vec<usize>, TooLarge> {
         let mut matched = Vec::new();
@@ -173,6 +180,9 @@ impl Matcher {
         if !self.is_about(call) {
             return Ok(false);
         }
+        if let Subject::Classes(classes) = &self.target.subject {
+            return Ok(call.effects().iter().any(|effect| classes.contains(&effect.class)));
+        }
         let Some(pattern) = &self.pattern else { return Ok(true) };
         let commands =
             call.commands().filter(|one| !one.reading.commands.is_empty() || one.reading.opaque.is_none());
@@ -183,7 +193,7 @@ impl Matcher {
             Written::Argument { name, .. } => {
                 let of_shell = ToolCall::is_shell_argument(name);
                 let raw = raw || !of_shell;
-                (raw && pattern.is_match(&call.argument(name))?, of_shell)
+                (raw && pattern.is_match_any(&call.argument_texts(name))?, of_shell)
             }
         };
         if in_raw || !in_commands {
@@ -207,17 +217,18 @@ impl Matcher {
     pub(crate) fn is_about(&self, call: &ToolCall<'_>) -> bool {
         match &self.target.subject {
             Subject::Any => true,
-            Subject::Capability(name) => call.capability() == Some(name),
-            Subject::Tool { server, tool } => {
-                server == call.server() && tool.as_deref().is_none_or(|tool| tool == call.tool())
+            Subject::Classes(_) => {
+                matches!(call.capability(), Some(SHELL | "filesystem-read" | "filesystem-write"))
             }
+            Subject::Capability(name) => call.capability() == Some(name),
+            Subject::Tool { server, tool } => call.is_of(server, tool.as_deref()),
         }
     }
 
     /// Whether the target names the shell and looks at what it runs.
     pub(crate) fn reads_shell(&self, call: &ToolCall<'_>) -> bool {
         let looks = match &self.target.pattern {
-            Written::None => false,
+            Written::None => matches!(self.target.subject, Subject::Classes(_)),
             Written::Whole(_) => true,
             Written::Argument { name, .. } => ToolCall::is_shell_argument(name),
         };

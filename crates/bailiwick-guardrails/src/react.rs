@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use bailiwick_policy::guardrails::On;
+use crate::rules_file::On;
 use serde_json::{Value, json};
 
 use super::call::ToolCall;
-use super::history::History;
+use super::history::{Ending, History};
+use super::injected::{InjectedMessage, SourceKind};
 use super::pattern::Pattern;
 use super::rails::{Rails, Sight, Validator};
 use super::script::{Ended, Ran, Script};
@@ -23,7 +24,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) call: &'a ToolCall<'a>,
     pub(crate) id: &'a str,
     pub(crate) result: &'a str,
-    pub(crate) success: bool,
+    pub(crate) ending: Ending,
 }
 
 /// A turn that ended.
@@ -31,6 +32,8 @@ pub(crate) struct Outcome<'a> {
 pub(crate) struct Turn<'a> {
     pub(crate) text: &'a str,
     pub(crate) role: &'a str,
+    /// Whose turn: a subagent's name, empty for the session's own agent.
+    pub(crate) agent: &'a str,
 }
 
 /// A call in a validator's window: its capability, its parameters, which targets it is of.
@@ -42,8 +45,8 @@ pub(crate) fn hooks(rails: &Rails, outcome: &Outcome<'_>, timeout: Duration) -> 
     let fires = |hook: &&super::rails::Hook| {
         let on = match hook.on {
             On::Any => true,
-            On::Success => outcome.success,
-            On::Error => !outcome.success,
+            On::Success => outcome.ending == Ending::Succeeded,
+            On::Error => outcome.ending == Ending::Failed,
         };
         // A pattern that cannot be used lets the script run: it only reacts.
         let called =
@@ -51,6 +54,7 @@ pub(crate) fn hooks(rails: &Rails, outcome: &Outcome<'_>, timeout: Duration) -> 
         on && called && found(hook.result.as_ref(), outcome.result)
     };
     let script = |hook: &super::rails::Hook| Script {
+        kind: SourceKind::Hook,
         path: hook.script.clone(),
         input: json!({
             "capability": call.capability(),
@@ -58,12 +62,15 @@ pub(crate) fn hooks(rails: &Rails, outcome: &Outcome<'_>, timeout: Duration) -> 
             "tool_id": outcome.id,
             "params": call.params(),
             "result": outcome.result,
-            "success": outcome.success,
+            "success": outcome.ending.success(),
         }),
         facts: vec![
             ("CAPABILITY", call.capability().unwrap_or_default().to_owned()),
             ("TOOL", call.tool().to_owned()),
-            ("SUCCESS", if outcome.success { "1" } else { "0" }.to_owned()),
+            (
+                "SUCCESS",
+                outcome.ending.success().map_or("", |success| if success { "1" } else { "0" }).to_owned(),
+            ),
         ],
         timeout,
     };
@@ -73,9 +80,10 @@ pub(crate) fn hooks(rails: &Rails, outcome: &Outcome<'_>, timeout: Duration) -> 
 /// The validators that the end of a turn calls for: roles, then the past, then the text.
 pub(crate) fn due<'r>(rails: &'r Rails, history: &History, turn: &Turn<'_>) -> Vec<&'r Validator> {
     let due = |validator: &&Validator| {
-        let since = history.cursors.get(&validator.written.name.value).map_or(0, |cursor| cursor.call);
+        let cursor = cursor_name(&validator.written.name.value, turn.agent);
+        let since = history.cursors.get(&cursor).map_or(0, |cursor| cursor.call);
         validator.written.covers(turn.role)
-            && validator.when.iter().all(|expected| history.holds(*expected, since))
+            && validator.when.iter().all(|expected| history.holds_for(turn.agent, *expected, since))
             && found(validator.text.as_ref(), turn.text)
     };
     rails.validators.iter().filter(due).collect()
@@ -96,6 +104,7 @@ pub(crate) fn validation(
     let triggers: Vec<Value> =
         triggers.map(|(capability, params, _)| json!({"capability": capability, "params": params})).collect();
     Script {
+        kind: SourceKind::Validator,
         path: validator.written.script.value.clone(),
         input: json!({"validator": name, "role": turn.role, "assistant_text": turn.text, "triggered_by": triggers}),
         facts: vec![("VALIDATOR", name.clone()), ("ROLE", turn.role.to_owned())],
@@ -103,11 +112,16 @@ pub(crate) fn validation(
     }
 }
 
-/// What scripts said, each put into its frame.
-pub(crate) fn said(scripts: &[Script], ran: &[Ran], frame: impl Fn(&Script, &str) -> String) -> Said {
+/// What a validator's cursor is called: each agent has its own.
+pub(crate) fn cursor_name(validator: &str, agent: &str) -> String {
+    if agent.is_empty() { validator.to_owned() } else { format!("{validator} of {agent}") }
+}
+
+/// What scripts said: a message from each that has something to say.
+pub(crate) fn said(scripts: &[Script], ran: &[Ran]) -> Said {
     let mut said = Said::default();
     for (script, ran) in scripts.iter().zip(ran) {
-        said.injected.extend(ran.says().map(|text| frame(script, text)));
+        said.injected.extend(ran.says().map(|text| message(script, text)));
         match &ran.ended {
             Ended::Code(_) => {}
             Ended::TimedOut => {
@@ -122,8 +136,16 @@ pub(crate) fn said(scripts: &[Script], ran: &[Ran], frame: impl Fn(&Script, &str
     said
 }
 
+fn message(script: &Script, text: &str) -> InjectedMessage {
+    let text = match script.kind {
+        SourceKind::Hook => text.to_owned(),
+        SourceKind::Validator => framed(script, text),
+    };
+    InjectedMessage { source: script.kind, script: script.path.clone(), text }
+}
+
 /// A validator's words in their frame, from which they cannot break out.
-pub(crate) fn framed(script: &Script, text: &str) -> String {
+fn framed(script: &Script, text: &str) -> String {
     let name = script.facts.first().map(|(_, name)| name.as_str()).unwrap_or_default();
     format!("<validation validator=\"{}\">\n{}\n</validation>", escaped(name), escaped(text))
 }
@@ -153,6 +175,7 @@ mod tests {
     #[test]
     fn nothing_breaks_out_of_its_frame() {
         let script = Script {
+            kind: SourceKind::Validator,
             path: String::new(),
             input: Value::Null,
             facts: vec![("VALIDATOR", "a\"b".into())],

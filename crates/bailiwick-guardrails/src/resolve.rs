@@ -4,8 +4,7 @@
 //! must make sure that it still leads there (see `open`).
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::path::AbsPath;
@@ -98,7 +97,7 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> + use<> {
         .components()
         .filter_map(|part| match part {
             Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some(OsStr::from_bytes(b"..").to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
             Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
         })
         .collect();

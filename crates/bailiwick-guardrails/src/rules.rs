@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::{Checked, Constraints};
+use bailiwick_policy::manifest::{Checked, Constraints, Risk};
 use serde_json::Value;
 
 use crate::arguments::{ArgumentRules, Treatment};
@@ -26,7 +26,10 @@ pub trait Timeline {
 pub struct Rules {
     ceiling: Option<Authority>,
     arguments: Option<ArgumentRules>,
+    /// What the tool's own policy says of paths in arguments.
+    own_arguments: Option<ArgumentRules>,
     constraints: Constraints,
+    risk: Option<Risk>,
 }
 
 impl Rules {
@@ -53,7 +56,8 @@ impl Rules {
                 declared.arguments().iter().map(|(name, access)| (name.clone(), Treatment::from(*access)));
             files.with_marks(marks.collect::<BTreeMap<_, _>>())
         });
-        Some(Self { ceiling: Some(authority), arguments, constraints: declared.constraints().clone() })
+        let (constraints, risk) = (declared.constraints().clone(), declared.risk());
+        Some(Self { ceiling: Some(authority), arguments, constraints, risk, ..Self::none() })
     }
 
     /// The same rules, with these constraints.
@@ -75,6 +79,26 @@ impl Rules {
     pub fn with_ceiling(mut self, ceiling: Authority) -> Self {
         self.ceiling = Some(ceiling);
         self
+    }
+
+    /// The same rules, with the risk that the tool declares where they say none.
+    #[must_use]
+    pub fn with_risk(mut self, risk: Option<Risk>) -> Self {
+        self.risk = self.risk.or(risk);
+        self
+    }
+
+    /// The same rules, together with what the tool's own policy says of paths in arguments and of its risk.
+    #[must_use]
+    pub fn with_own_policy(mut self, arguments: Option<ArgumentRules>, risk: Option<Risk>) -> Self {
+        self.own_arguments = arguments;
+        self.with_risk(risk)
+    }
+
+    /// How risky the tool is, as it or its manifest says.
+    #[must_use]
+    pub const fn risk(&self) -> Option<Risk> {
+        self.risk
     }
 
     /// What the tool may touch at most; `None` if these rules do not say.
@@ -112,7 +136,8 @@ impl Rules {
     /// What the rules say about the arguments of a call, and whether a person must consent.
     #[must_use]
     pub fn judge_call(&self, tool: &str, args: &Value, around: &Surroundings) -> Verdict {
-        if let Some(Err(denial)) = self.arguments.as_ref().map(|rules| rules.judge(tool, args, around)) {
+        let judged = self.arguments.iter().chain(&self.own_arguments);
+        if let Some(denial) = judged.map(|rules| rules.judge(tool, args, around)).find_map(Result::err) {
             return Verdict::Deny(denial);
         }
         if self.constraints.confirm { Verdict::Ask(format!("may `{tool}` run?")) } else { Verdict::Allow }

@@ -2,13 +2,13 @@
 //! output, and gone with everything it started.
 
 use std::io::{Read, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+
+use super::injected::SourceKind;
 
 /// How long a script may run.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
@@ -21,6 +21,7 @@ const PREFIXES: [&str; 2] = ["BAILIWICK_", "OCTOMIND_"];
 /// One script to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
+    pub(crate) kind: SourceKind,
     /// Relative to the working directory.
     pub(crate) path: String,
     /// What it reads.
@@ -71,13 +72,13 @@ pub(crate) fn run_all(workdir: &Path, scripts: &[Script]) -> Vec<Ran> {
 
 fn run(workdir: &Path, script: &Script) -> Ran {
     let mut command = Command::new(workdir.join(&script.path));
-    command.current_dir(workdir).process_group(0);
+    command.current_dir(workdir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for prefix in PREFIXES {
         let facts = script.facts.iter().map(|(name, value)| (format!("{prefix}{name}"), value));
         command.envs(facts).env(format!("{prefix}WORKDIR"), workdir);
     }
-    match command.spawn() {
+    match group::spawn(&mut command) {
         Ok(child) => attend(child, &script.input.to_string(), script.timeout),
         Err(error) => {
             Ran { ended: Ended::NotStarted(error.to_string()), stdout: String::new(), stderr: String::new() }
@@ -108,9 +109,7 @@ fn wait(child: &mut Child, timeout: Duration) -> Ended {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => {
-                return Ended::Code(
-                    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
-                );
+                return Ended::Code(status.code().unwrap_or_else(|| 128 + group::signal(status)));
             }
             Ok(None) if started.elapsed() >= timeout => return Ended::TimedOut,
             Ok(None) => std::thread::sleep(pause),
@@ -122,10 +121,7 @@ fn wait(child: &mut Child, timeout: Duration) -> Ended {
 
 /// Kills whatever is left of the script's group, itself included.
 fn end_group(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It is gone already if nothing was left running.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    group::kill(child);
     drop(child.wait());
 }
 
@@ -144,4 +140,57 @@ fn gather(from: Option<impl Read>) -> String {
     }
     let text = String::from_utf8_lossy(&kept).into_owned();
     if cut { text + CUT } else { text }
+}
+
+/// Whether a person has marked the file as a program.
+pub(crate) fn is_executable(found: &std::fs::Metadata) -> bool {
+    group::is_executable(found)
+}
+
+/// A script and everything it starts, as one group of processes.
+#[cfg(unix)]
+mod group {
+    use super::{Child, Command};
+    use rustix::process::{Pid, Signal, kill_process_group};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+
+    pub(super) fn spawn(command: &mut Command) -> std::io::Result<Child> {
+        command.process_group(0).spawn()
+    }
+
+    pub(super) fn kill(child: &Child) {
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // It is gone already if nothing was left running.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    pub(super) fn signal(status: std::process::ExitStatus) -> i32 {
+        status.signal().unwrap_or_default()
+    }
+
+    pub(super) fn is_executable(found: &std::fs::Metadata) -> bool {
+        found.permissions().mode() & 0o111 != 0
+    }
+}
+
+/// Elsewhere what a script leaves running could not be ended, so none is started.
+#[cfg(not(unix))]
+mod group {
+    use super::{Child, Command};
+
+    pub(super) fn spawn(_: &mut Command) -> std::io::Result<Child> {
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "scripts of guardrails run on Unix only"))
+    }
+
+    pub(super) fn kill(_: &Child) {}
+
+    pub(super) fn signal(_: std::process::ExitStatus) -> i32 {
+        0
+    }
+
+    pub(super) fn is_executable(_: &std::fs::Metadata) -> bool {
+        true
+    }
 }

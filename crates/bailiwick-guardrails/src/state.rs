@@ -3,12 +3,14 @@
 //! Files have mode 0600 in a directory of mode 0700 that belongs to the user; links are not followed; a file is
 //! replaced by renaming a complete one over it, under a lock. Fails closed when any of that cannot be had.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use bailiwick_journal::private;
+
+/// The version of what is written here. What has none was written by 0.1.0 and is read as version 0.
+pub(crate) const VERSION: u32 = 1;
 
 /// The largest file that is read whole.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -41,14 +43,10 @@ impl State {
     /// If it belongs to someone else, others may write to it, or it cannot be made.
     pub fn open(dir: &Path) -> Result<Self, StateFault> {
         for dir in [dir, &dir.join("sessions")] {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-            made.map_err(|error| StateFault::new("create", dir, error))?;
+            private::make_directory(dir).map_err(|error| StateFault::new("create", dir, error))?;
             let found = fs::metadata(dir).map_err(|error| StateFault::new("look at", dir, error))?;
-            if found.uid() != rustix::process::geteuid().as_raw() {
-                return Err(StateFault::new("use", dir, "it belongs to another user"));
-            }
-            if found.mode() & 0o022 != 0 {
-                return Err(StateFault::new("use", dir, "others may write to it: use mode 0700"));
+            if let Some(why) = private::directory_fault(&found) {
+                return Err(StateFault::new("use", dir, format_args!("it {why}")));
             }
         }
         Ok(Self { dir: dir.to_path_buf() })
@@ -60,6 +58,15 @@ impl State {
         &self.dir
     }
 
+    /// Refuses a file that a newer program wrote: what it means is not known here.
+    pub(crate) fn check_version(&self, name: &str, version: u32) -> Result<(), StateFault> {
+        if version <= VERSION {
+            return Ok(());
+        }
+        let why = format!("it has version {version}, and this program knows {VERSION}: use the newer one");
+        Err(StateFault::new("use", &self.path(name), why))
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
@@ -67,16 +74,16 @@ impl State {
     /// Opens a file for reading and appending, made if it is not there, and locks it until it is dropped.
     pub(crate) fn lock(&self, name: &str) -> Result<File, StateFault> {
         let path = self.path(name);
-        let file = options().read(true).append(true).create(true).mode(0o600).open(&path);
+        let file = private::options().read(true).append(true).create(true).open(&path);
         let file = file.map_err(|error| StateFault::new("open", &path, error))?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| StateFault::new("lock", &path, error))?;
+        file.lock().map_err(|error| StateFault::new("lock", &path, error))?;
         Ok(file)
     }
 
     /// The whole of a file; `None` if it is not there.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateFault> {
         let path = self.path(name);
-        let file = match options().read(true).open(&path) {
+        let file = match private::options().read(true).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StateFault::new("open", &path, error)),
@@ -91,7 +98,7 @@ impl State {
     pub(crate) fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), StateFault> {
         let (path, next) = (self.path(name), self.path(&format!("{name}.next")));
         let write = || -> std::io::Result<()> {
-            let mut file = options().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+            let mut file = private::options().write(true).create(true).truncate(true).open(&next)?;
             file.write_all(bytes)?;
             if durable {
                 file.sync_all()?;
@@ -100,10 +107,4 @@ impl State {
         };
         write().map_err(|error| StateFault::new("replace", &path, error))
     }
-}
-
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());
-    options
 }

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::file::Text;
-use super::state::{State, StateFault};
+use super::state::{State, StateFault, VERSION};
 
 const FILE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
@@ -19,6 +19,8 @@ const LOCK: &str = "trust.lock";
 /// Which directories are trusted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Trust {
+    #[serde(default)]
+    version: u32,
     directories: BTreeMap<PathBuf, String>,
 }
 
@@ -29,7 +31,10 @@ impl Trust {
     /// If it is there and cannot be read: then nothing is known to be trusted, or changed.
     pub fn load(state: &State) -> Result<Self, StateFault> {
         let Some(bytes) = state.read(FILE)? else { return Ok(Self::default()) };
-        serde_json::from_slice(&bytes).map_err(|error| StateFault::new("read", &state.path(FILE), error))
+        let trust: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| StateFault::new("read", &state.path(FILE), error))?;
+        state.check_version(FILE, trust.version)?;
+        Ok(trust)
     }
 
     /// The hash that a directory was trusted with.
@@ -67,17 +72,26 @@ impl Trust {
         let _lock = state.lock(LOCK)?;
         let mut trust = Self::load(state)?;
         change(&mut trust);
+        trust.version = VERSION;
         let bytes = serde_json::to_vec_pretty(&trust)
             .map_err(|error| StateFault::new("write", &state.path(FILE), error))?;
         state.replace(FILE, &bytes, true)
     }
 }
 
+/// A script that a file names and that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("`{script}` cannot be read: {source}")]
+pub(crate) struct UnreadScript {
+    script: String,
+    source: std::io::Error,
+}
+
 /// The hash over a file and every script it names.
 ///
 /// # Errors
 /// Which script cannot be read.
-pub(crate) fn hash(workdir: &Path, text: &Text, scripts: &[String]) -> Result<Digest, String> {
+pub(crate) fn hash(workdir: &Path, text: &Text, scripts: &[String]) -> Result<Digest, UnreadScript> {
     let mut all = Vec::new();
     let mut add = |part: &[u8]| {
         all.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -87,9 +101,28 @@ pub(crate) fn hash(workdir: &Path, text: &Text, scripts: &[String]) -> Result<Di
     add(text.source.text().as_bytes());
     for script in scripts {
         let bytes = std::fs::read(workdir.join(script))
-            .map_err(|error| format!("`{script}` cannot be read: {error}"))?;
+            .map_err(|source| UnreadScript { script: script.clone(), source })?;
         add(script.as_bytes());
         add(&bytes);
     }
     Ok(Digest::of(&all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_of_the_first_version_holds_and_that_of_a_newer_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        state.replace(FILE, br#"{"directories":{"/p":"hash"}}"#, false).unwrap();
+        assert_eq!(Trust::load(&state).unwrap().hash(Path::new("/p")), Some("hash"));
+        Trust::add(&state, Path::new("/q"), Digest::of(b"q")).unwrap();
+        let both = Trust::load(&state).unwrap();
+        assert_eq!((both.version, both.directories().count()), (VERSION, 2));
+        state.replace(FILE, br#"{"version":2,"directories":{}}"#, false).unwrap();
+        let fault = Trust::load(&state).unwrap_err().to_string();
+        assert!(fault.contains("it has version 2, and this program knows 1"), "{fault}");
+    }
 }

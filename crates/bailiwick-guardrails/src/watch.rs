@@ -7,19 +7,23 @@
 //! Fails closed when the state cannot be used, the file is broken or was changed after it was trusted: no call runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 use bailiwick_policy::manifest::Checked;
 use serde_json::Value;
 
 use super::approvals::{self, Consulted, Question};
 use super::call::ToolCall;
 use super::digest::digest;
-use super::engine::Engine;
+use super::engine::{Engine, place};
 use super::file::Policy;
-use super::log::{OpenLog, Record, SessionLog, admitted};
+use super::history::Ending;
+use super::injected::InjectedMessage;
+use super::levels::Level;
+use super::log::{OpenLog, Record, SessionLog};
 use super::names::Names;
 use super::rails::Rails;
 use super::react::{self, Outcome, Turn};
@@ -27,9 +31,13 @@ use super::script::{TIMEOUT, run_all};
 use super::state::{State, StateFault};
 use super::trust::Trust;
 use super::verdict::{Call, Verdict};
+use super::waiting::waiting_program;
 
 /// How a history counts: raised when it counts more.
-const COUNTING: u32 = 2;
+const COUNTING: u32 = 4;
+
+/// Arguments in which a model describes its call; they change nothing.
+const WORDING: &[&str] = &["description", "explanation", "justification"];
 
 /// Who can be asked when a rule wants a person's consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +69,17 @@ pub struct Watch {
     now: u64,
     timeout: Duration,
     manifest: Option<Checked>,
+    /// The subagent whose events these are; empty for the session's own agent.
+    agent: String,
+    /// Whether what is typed into a running program is asked about too.
+    sees_input: bool,
 }
 
 /// What scripts said, and what they left for the log of debugging.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// What the model is to read.
-    pub injected: Vec<String>,
+    /// What the model is to read, a message a script.
+    pub injected: Vec<InjectedMessage>,
     /// What only a developer is.
     pub debug: Vec<String>,
 }
@@ -77,7 +89,8 @@ impl Watch {
     #[must_use]
     pub fn new(state: State, session: &str, cwd: &Path, home: Option<&Path>, now: u64) -> Self {
         let (session, cwd, home) = (session.to_owned(), cwd.to_path_buf(), home.map(Path::to_path_buf));
-        Self { state, session, cwd, home, now, timeout: TIMEOUT, manifest: None }
+        let agent = String::new();
+        Self { state, session, cwd, home, now, timeout: TIMEOUT, manifest: None, agent, sees_input: true }
     }
 
     /// The same session, whose scripts may run this long.
@@ -94,6 +107,20 @@ impl Watch {
         self
     }
 
+    /// The same session, for the events of one of its subagents.
+    #[must_use]
+    pub fn of_agent(mut self, agent: &str) -> Self {
+        agent.clone_into(&mut self.agent);
+        self
+    }
+
+    /// The same session, of an agent that lets the model type into running programs without asking.
+    #[must_use]
+    pub const fn without_input(mut self) -> Self {
+        self.sees_input = false;
+        self
+    }
+
     /// Judges a call before it runs. `id` is the agent's name for it, if it has one.
     ///
     /// # Errors
@@ -105,32 +132,51 @@ impl Watch {
         id: Option<&str>,
         asking: Asking,
     ) -> Result<Decision, StateFault> {
-        let (log, policy) = self.open()?;
-        let none = Rails::none();
-        let rails = policy.rails().unwrap_or(&none);
-        let mut log = log.with(rails, &rules_id(&policy))?;
-        Names::of_agents().for_each(|name| log.history.load(name));
-        let call = ToolCall::new(tool, params, rails.names());
-        let hash = call_digest(&call);
+        let (policies, mut logs): (Vec<Policy>, Vec<OpenLog>) =
+            self.open()?.into_iter().map(|level| (level.policy, level.log)).unzip();
+        // Each call is read once, under the names of its file.
+        let calls: Vec<ToolCall<'_>> =
+            policies.iter().map(|policy| ToolCall::new(tool, params, rails_of(policy).names())).collect();
+        let mut verdict = Verdict::Allow;
+        for ((policy, log), call) in policies.iter().zip(&mut logs).zip(&calls) {
+            Names::of_agents().for_each(|name| log.history.load(name));
+            verdict = verdict.max(self.judge(policy, log, call));
+        }
+        let names = Names::default();
+        let call = ToolCall::new(tool, params, &names);
+        let key = key(id, call_digest(&call));
+        let known = logs.first().is_some_and(|log| id.is_some() && log.history.find_open(&key).is_some());
+        let decision = match verdict {
+            Verdict::Allow | Verdict::Rewrite(_) => Decision::Allow,
+            Verdict::Deny(denial) => Decision::Deny(denial),
+            // Two settings files may both call us: the approval was used for this very call.
+            Verdict::Ask(_) if known => Decision::Allow,
+            Verdict::Ask(question) => self.ask(&call, &question, asking)?,
+        };
+        for ((policy, mut log), call) in policies.iter().zip(logs).zip(&calls) {
+            let rails = rails_of(policy);
+            match &decision {
+                Decision::Allow if known => {}
+                Decision::Allow => log.admit(call, (&key, &self.agent, &self.cwd), rails)?,
+                Decision::Deny(_) => log.add(&Record::Refused { key: key.clone() }, rails)?,
+                Decision::Ask(_) => {}
+            }
+            log.save()?;
+        }
+        Ok(decision)
+    }
+
+    fn judge(&self, policy: &Policy, log: &OpenLog, call: &ToolCall<'_>) -> Verdict {
         let engine = Engine {
-            policy: &policy,
+            policy,
             workdir: log.workdir(),
+            here: &self.cwd,
             state: self.state.dir(),
             home: self.home.as_deref(),
             manifest: self.manifest.as_ref(),
         };
-        let verdict = engine.judge(&call, &log.history);
-        let decision = match verdict {
-            Verdict::Allow | Verdict::Rewrite(_) => Decision::Allow,
-            Verdict::Deny(denial) => Decision::Deny(denial),
-            Verdict::Ask(question) => self.ask(&call, hash, &question, asking)?,
-        };
-        if decision == Decision::Allow {
-            log.add(&admitted(&call, &key(id, hash)), rails)?;
-        }
-        drop(call);
-        log.save()?;
-        Ok(decision)
+        let waiting = (!self.sees_input).then(|| waiting_in(call)).flatten();
+        waiting.map_or(Verdict::Allow, Verdict::Deny).max(engine.judge(call, &log.history))
     }
 
     /// Ends a call, and runs the hooks that its result calls for.
@@ -143,31 +189,41 @@ impl Watch {
         params: &Value,
         id: Option<&str>,
         result: &str,
-        success: bool,
+        ending: impl Into<Ending>,
     ) -> Result<Said, StateFault> {
-        let (log, policy) = self.open()?;
-        let none = Rails::none();
-        let rails = policy.rails().unwrap_or(&none);
-        let mut log = log.with(rails, &rules_id(&policy))?;
-        let call = ToolCall::new(tool, params, rails.names());
-        let key = key(id, call_digest(&call));
-        // A call that a person allowed in the agent was not admitted by us.
-        if log.history.find_open(&key).is_none() {
-            log.add(&admitted(&call, &key), rails)?;
+        let ending = ending.into();
+        let names = Names::default();
+        let key = key(id, call_digest(&ToolCall::new(tool, params, &names)));
+        let mut all = Said::default();
+        for mut level in self.open()? {
+            let open = level.log.history.find_open(&key);
+            if open.is_none() && level.log.history.is_refused(&key) {
+                level.log.save()?;
+                continue;
+            }
+            // A call that a person allowed in the agent was not admitted by us.
+            if open.is_none() {
+                let rails = rails_of(&level.policy);
+                let call = ToolCall::new(tool, params, rails.names());
+                place(&call, level.log.workdir(), &self.cwd, self.home.as_deref());
+                level.log.admit(&call, (&key, &self.agent, &self.cwd), rails)?;
+            }
+            if let Some(call) = level.log.history.find_open(&key) {
+                level.add(&Record::Ended { call, success: ending.success() })?;
+            }
+            let workdir = level.log.workdir().to_path_buf();
+            level.log.save()?;
+            let Policy::Good(good) = &level.policy else { continue };
+            let call = ToolCall::new(tool, params, good.rails.names());
+            let outcome = Outcome { call: &call, id: id.unwrap_or_default(), result, ending };
+            let scripts = react::hooks(&good.rails, &outcome, self.timeout);
+            all.extend(if good.trusted {
+                react::said(&scripts, &run_all(&workdir, &scripts))
+            } else {
+                untrusted(scripts.len())
+            });
         }
-        if let Some(number) = log.history.find_open(&key) {
-            log.add(&Record::Ended { call: number, success }, rails)?;
-        }
-        let workdir = log.workdir().to_path_buf();
-        log.save()?;
-        let Policy::Good(good) = &policy else { return Ok(Said::default()) };
-        let outcome = Outcome { call: &call, id: id.unwrap_or_default(), result, success };
-        let scripts = react::hooks(&good.rails, &outcome, self.timeout);
-        if !good.trusted {
-            return Ok(untrusted(scripts.len()));
-        }
-        let ran = run_all(&workdir, &scripts);
-        Ok(react::said(&scripts, &ran, |_, text| text.to_owned()))
+        Ok(all)
     }
 
     /// Runs the validators that the end of a turn calls for. `again` says that they sent the assistant back before.
@@ -175,10 +231,23 @@ impl Watch {
     /// # Errors
     /// If the session's state cannot be used.
     pub fn end_turn(&self, text: Option<&str>, role: &str, again: bool) -> Result<Said, StateFault> {
-        let (log, policy) = self.open()?;
+        let mut all = Said::default();
+        for level in self.open()? {
+            all.extend(self.end_turn_of(level, text, role, again)?);
+        }
+        Ok(all)
+    }
+
+    fn end_turn_of(
+        &self,
+        level: OpenLevel,
+        text: Option<&str>,
+        role: &str,
+        again: bool,
+    ) -> Result<Said, StateFault> {
+        let OpenLevel { policy, mut log } = level;
         let Policy::Good(good) = &policy else { return Ok(Said::default()) };
         let rails = &good.rails;
-        let mut log = log.with(rails, &rules_id(&policy))?;
         let count = if again { log.history.reentries } else { 0 };
         if count >= react::MAX_REENTRIES {
             log.save()?;
@@ -188,7 +257,7 @@ impl Watch {
             });
         }
         let text = text.map_or_else(|| log.history.last_text.clone(), str::to_owned);
-        let turn = Turn { text: &text, role };
+        let turn = Turn { text: &text, role, agent: &self.agent };
         let due = react::due(rails, &log.history, &turn);
         if !good.trusted {
             log.save()?;
@@ -204,7 +273,7 @@ impl Watch {
         let workdir = log.workdir().to_path_buf();
         log.save()?;
         let ran = run_all(&workdir, &scripts);
-        let said = react::said(&scripts, &ran, react::framed);
+        let said = react::said(&scripts, &ran);
         if !said.injected.is_empty() {
             self.note(&Record::Turn { reentries: count + 1 })?;
         }
@@ -227,37 +296,47 @@ impl Watch {
         validator: &super::rails::Validator,
         turn: &Turn<'_>,
     ) -> Result<super::script::Script, StateFault> {
-        let name = &validator.written.name.value;
-        let cursor = log.history.cursors.get(name).copied().unwrap_or_default();
-        let calls = log.window(cursor, rails)?;
+        let name = react::cursor_name(&validator.written.name.value, turn.agent);
+        let cursor = log.history.cursors.get(&name).copied().unwrap_or_default();
+        let calls = log.window(cursor, turn.agent, rails)?;
         let (call, offset) = (log.history.calls(), log.end());
-        log.add(&Record::Validated { validator: name.clone(), call, offset }, rails)?;
+        log.add(&Record::Validated { validator: name, call, offset }, rails)?;
         Ok(react::validation(validator, &calls, turn, self.timeout))
     }
 
     fn note(&self, record: &Record) -> Result<(), StateFault> {
-        let (log, policy) = self.open()?;
-        let none = Rails::none();
-        let rails = policy.rails().unwrap_or(&none);
-        let mut log = log.with(rails, &rules_id(&policy))?;
-        log.add(record, rails)?;
-        log.save()
+        for mut level in self.open()? {
+            level.add(record)?;
+            level.log.save()?;
+        }
+        Ok(())
     }
 
-    fn open(&self) -> Result<(SessionLog, Policy), StateFault> {
-        let log = SessionLog::open(&self.state, &self.session, &self.cwd)?;
+    /// The session's log under every guardrails file that holds for it, innermost first. Logs are always locked in this
+    /// order.
+    fn open(&self) -> Result<Vec<OpenLevel>, StateFault> {
+        let home = self.home.as_deref();
+        let first = SessionLog::open(&self.state, &self.session, &self.cwd, home)?;
         let trust = Trust::load(&self.state)?;
-        let policy = Policy::load(log.workdir(), &trust);
-        Ok((log, policy))
+        let levels = Level::all(first.workdir(), home, &trust);
+        let mut first = Some(first);
+        let mut open = Vec::new();
+        for Level { dir, policy } in levels {
+            let log = match first.take() {
+                Some(log) => log,
+                None => {
+                    let session = format!("{} in {}", self.session, dir.display());
+                    SessionLog::open(&self.state, &session, &dir, home)?
+                }
+            };
+            let log = log.with(rails_of(&policy), &rules_id(&policy))?;
+            open.push(OpenLevel { policy, log });
+        }
+        Ok(open)
     }
 
-    fn ask(
-        &self,
-        call: &ToolCall<'_>,
-        digest: Digest,
-        question: &str,
-        asking: Asking,
-    ) -> Result<Decision, StateFault> {
+    fn ask(&self, call: &ToolCall<'_>, question: &str, asking: Asking) -> Result<Decision, StateFault> {
+        let digest = consent_digest(call);
         if asking == Asking::Agent {
             let approved = approvals::take(&self.state, digest, self.now)?;
             return Ok(if approved { Decision::Allow } else { Decision::Ask(question.to_owned()) });
@@ -272,6 +351,42 @@ impl Watch {
                 "{question} It needs a person's consent: they run `bailiwick approve {id}` in a terminal, then the same call may be made once."
             )),
         })
+    }
+}
+
+/// Why a call that leaves a program waiting for commands is refused.
+fn waiting_in(call: &ToolCall<'_>) -> Option<Denial> {
+    let text = call.shell_text()?;
+    let program = waiting_program(&call.reading()?.commands, &text)?;
+    let message = format!(
+        "[guardrail] `{program}` would wait for commands that no rule sees; give it what to run, as in `{program} -c '…'`"
+    );
+    Some(Denial::new(DenialCode::GuardrailProtected, message))
+}
+
+/// One guardrails file and the session's log under it.
+#[derive(Debug)]
+struct OpenLevel {
+    policy: Policy,
+    log: OpenLog,
+}
+
+impl OpenLevel {
+    fn add(&mut self, record: &Record) -> Result<(), StateFault> {
+        self.log.add(record, rails_of(&self.policy))
+    }
+}
+
+/// The rules of a file; none at all where there is no file that can be used.
+fn rails_of(policy: &Policy) -> &Rails {
+    static NONE: LazyLock<Rails> = LazyLock::new(Rails::none);
+    policy.rails().unwrap_or(&NONE)
+}
+
+impl Said {
+    fn extend(&mut self, more: Self) {
+        self.injected.extend(more.injected);
+        self.debug.extend(more.debug);
     }
 }
 
@@ -292,6 +407,15 @@ fn rules_id(policy: &Policy) -> String {
 
 fn call_digest(call: &ToolCall<'_>) -> Digest {
     digest(&Call { tool: call.id().into(), args: call.params().clone() })
+}
+
+/// What a person consents to: the tool and its arguments, without the model's own words about them.
+fn consent_digest(call: &ToolCall<'_>) -> Digest {
+    let mut args = call.params().clone();
+    if let Value::Object(fields) = &mut args {
+        WORDING.iter().for_each(|name| drop(fields.remove(*name)));
+    }
+    digest(&Call { tool: call.id().into(), args })
 }
 
 fn key(id: Option<&str>, digest: Digest) -> String {

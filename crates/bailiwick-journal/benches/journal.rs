@@ -1,8 +1,8 @@
 //! How fast the journal is: what an appender pays, what the writer sustains, and what verification costs.
 #![expect(clippy::unwrap_used, reason = "benchmarks")]
 
+use bailiwick_journal::format::{Chain, Decision, Digest, Event, Kind, SessionId, verify_lines};
 use bailiwick_journal::{Durability, Expected, Filter, Journal, Options, records, verify};
-use bailiwick_policy::journal::{Chain, Decision, Digest, Event, Kind, SessionId, verify_lines};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::sync::Arc;

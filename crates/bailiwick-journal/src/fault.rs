@@ -1,6 +1,6 @@
 //! What can go wrong with a journal, each with a stable code. A fault is an answer too: whoever gates calls
 //! on `append` refuses the call.
-use bailiwick_policy::journal::SessionId;
+use crate::format::SessionId;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,9 @@ use super::queue::Queue;
 use super::tape::Tape;
 use super::writer::Writer;
 use super::{JournalFault, Options};
-use bailiwick_policy::journal::{Chain, Digest, Event, MAX_LINE, Point, SealKind, SessionId};
+use crate::format::{Chain, Digest, Event, MAX_LINE, Point, SealKind, SessionId};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -33,6 +34,8 @@ struct Inner {
     dir: PathBuf,
     fingerprint: Digest,
     writer: Mutex<Option<Thread>>,
+    /// The next number of a journal that keeps nothing.
+    discarded: Option<AtomicU64>,
 }
 
 type Thread = JoinHandle<Result<Option<Point>, JournalFault>>;
@@ -60,6 +63,7 @@ impl Journal {
             dir: dir.to_owned(),
             fingerprint,
             writer: Mutex::new(Some(writer)),
+            discarded: None,
         };
         let journal = Self { inner: Arc::new(inner) };
         for note in opened.notes {
@@ -69,11 +73,42 @@ impl Journal {
         Ok(journal)
     }
 
+    /// A journal that records nothing and says why: whatever must be recorded is refused.
+    #[must_use]
+    pub fn unavailable(fault: JournalFault) -> Self {
+        Self::unwritten(fault, None)
+    }
+
+    /// A journal that keeps nothing and refuses nothing: for a person who asked for no record.
+    #[must_use]
+    pub fn discarding() -> Self {
+        Self::unwritten(JournalFault::Closed, Some(AtomicU64::new(0)))
+    }
+
+    fn unwritten(fault: JournalFault, discarded: Option<AtomicU64>) -> Self {
+        let session = SessionId::unavailable();
+        // A directory that no path is below: nothing can be created behind a device.
+        let dir = PathBuf::from(if discarded.is_some() { "/dev/null/journal" } else { "/" });
+        let inner = Inner {
+            queue: Arc::new(Queue::refusing(fault)),
+            clock: || 0,
+            session,
+            dir,
+            fingerprint: Digest::ZERO,
+            writer: Mutex::new(None),
+            discarded,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
     /// Records `event`. Cheap unless durability is `Fsync`: encoding, hashing and writing happen elsewhere.
     ///
     /// # Errors
     /// When the event cannot be recorded, what it is about must not happen.
     pub fn append(&self, event: Event) -> Result<Ack, JournalFault> {
+        if let Some(next) = &self.inner.discarded {
+            return Ok(Ack { seq: next.fetch_add(1, Ordering::Relaxed) });
+        }
         if event.text_len() > MAX_LINE / 8 && line_len(&event) > MAX_LINE {
             return Err(JournalFault::TooLarge);
         }
@@ -83,12 +118,12 @@ impl Journal {
 
     /// Waits until every event appended so far is on disk and sealed.
     pub fn flush(&self) -> Result<(), JournalFault> {
-        self.inner.queue.flush()
+        if self.inner.discarded.is_some() { Ok(()) } else { self.inner.queue.flush() }
     }
 
     /// Why appends are refused at the moment, if they are.
     pub fn refusal(&self) -> Option<JournalFault> {
-        self.inner.queue.refusal()
+        if self.inner.discarded.is_some() { None } else { self.inner.queue.refusal() }
     }
 
     /// The directory it is written to. No sandbox shows it.
@@ -110,6 +145,9 @@ impl Journal {
     ///
     /// Clones that are still around can append no more.
     pub fn close(self) -> Result<Option<Point>, JournalFault> {
+        if self.inner.discarded.is_some() {
+            return Ok(None);
+        }
         self.inner.join().unwrap_or(Err(JournalFault::Closed))
     }
 }
@@ -139,7 +177,7 @@ fn spawn(writer: Writer, queue: Arc<Queue>, dir: &Path) -> Result<Thread, Journa
 fn line_len(event: &Event) -> usize {
     let Ok(longest) = "x".repeat(64).parse::<SessionId>() else { return usize::MAX };
     let mut line = Vec::new();
-    let last = Point { seq: bailiwick_policy::journal::MAX_INTEGER - 1, hash: Digest::ZERO };
+    let last = Point { seq: crate::format::MAX_INTEGER - 1, hash: Digest::ZERO };
     Chain::genesis(longest).after(last).push_event(event, &mut line);
     line.len() + 16
 }

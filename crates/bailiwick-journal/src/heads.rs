@@ -4,10 +4,12 @@
 //! Two slots are written in turn, so that a write torn by a power cut leaves the one before it. A slot is written
 //! only after its line is durable in the segment: the head file is never ahead of the journal.
 use super::fault::{During, JournalFault};
+use super::index;
+use super::key;
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{Digest, Line, Point, SealKind, SessionId, Signature};
+use crate::format::{Digest, Line, Point, SealKind, SessionId, Signature};
+use crate::private;
 use std::fs::{self, File, TryLockError};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 const SLOT: usize = 1024;
@@ -27,6 +29,13 @@ pub(super) struct Kept {
     pub(super) signed: Vec<u8>,
 }
 
+impl Kept {
+    /// Whether the key `public` vouches for it.
+    pub(super) fn is_signed_with(&self, public: &Digest) -> bool {
+        self.key == *public && key::holds(&self.key, &self.signature, &self.signed)
+    }
+}
+
 impl Drop for HeadFile {
     /// A child that another thread is just starting shares the open file until it execs: closing alone would
     /// leave the session locked for that moment.
@@ -39,18 +48,33 @@ impl HeadFile {
     /// Locks the session, or says who has it.
     pub(super) fn lock(layout: &Layout, session: &SessionId) -> Result<Self, JournalFault> {
         let path = layout.head(session);
+        Self::locked(layout, session, |file| match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(JournalFault::Locked(session.clone())),
+            Err(TryLockError::Error(error)) => Err(JournalFault::io("lock", &path, &error)),
+        })
+    }
+
+    /// Locks a session that others hold for one append at a time, as soon as they let go of it.
+    pub(super) fn lock_waiting(layout: &Layout, session: &SessionId) -> Result<Self, JournalFault> {
+        let path = layout.head(session);
+        Self::locked(layout, session, |file| index::wait(|| file.try_lock()).during("lock", &path))
+    }
+
+    fn locked(
+        layout: &Layout,
+        session: &SessionId,
+        lock: impl Fn(&File) -> Result<(), JournalFault>,
+    ) -> Result<Self, JournalFault> {
+        let path = layout.head(session);
         loop {
             let file = layout::open_or_create(&path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(JournalFault::Locked(session.clone())),
-                Err(TryLockError::Error(error)) => return Err(JournalFault::io("lock", &path, &error)),
-            }
+            lock(&file)?;
             // retention may have removed the file between opening and locking it: a lock on a file that
             // nobody else can find keeps nobody out
             let held = file.metadata().during("look at", &path)?;
             let named = fs::symlink_metadata(&path);
-            if named.is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
+            if named.is_ok_and(|named| private::is_same_file(&named, &held)) {
                 reserve(&file).during("write", &path)?;
                 return Ok(Self { file, path, turn: 0 });
             }
@@ -62,9 +86,24 @@ impl HeadFile {
         let mut slot = line.to_vec();
         slot.resize(SLOT, b' ');
         let place = (self.turn % 2) * slot.len() as u64;
-        self.file.write_all_at(&slot, place).during("write", &self.path)?;
+        private::write_all_at(&self.file, &slot, place).during("write", &self.path)?;
         self.turn += 1;
         Ok(())
+    }
+
+    /// The newest head that it keeps; none too where it is damaged. The next one goes into the other slot.
+    pub(super) fn newest(&mut self, session: &SessionId) -> Result<Option<Kept>, JournalFault> {
+        let mut bytes = [0; 2 * SLOT];
+        private::read_exact_at(&self.file, &mut bytes, 0).during("read", &self.path)?;
+        let (first, second) = bytes.split_at(SLOT);
+        let read = |slot: &[u8]| read_slot(slot.trim_ascii_end(), session);
+        let (newest, turn) = match (read(first), read(second)) {
+            (Some(first), Some(second)) if second.point.seq > first.point.seq => (Some(second), 0),
+            (None, Some(second)) => (Some(second), 0),
+            (first, _) => (first, 1),
+        };
+        self.turn = turn;
+        Ok(newest)
     }
 
     pub(super) fn sync(&self) -> Result<(), JournalFault> {
@@ -107,14 +146,14 @@ fn read_slot(slot: &[u8], session: &SessionId) -> Option<Kept> {
 /// Takes the space of both slots now, so that a full disk cannot keep a later head from being kept.
 fn reserve(file: &File) -> std::io::Result<()> {
     let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    if len < 2 * SLOT { file.write_all_at(&vec![b' '; 2 * SLOT - len], len as u64) } else { Ok(()) }
+    if len < 2 * SLOT { private::write_all_at(file, &vec![b' '; 2 * SLOT - len], len as u64) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::{Chain, Seal};
     use crate::key::Sealer;
-    use bailiwick_policy::journal::{Chain, Seal};
 
     #[test]
     fn a_torn_slot_leaves_the_one_before_it() {
@@ -136,9 +175,9 @@ mod tests {
             assert_eq!(newest(), Ok(Some(seq)));
         }
         // number 4 is in the first slot, number 3 in the second
-        file.file.write_all_at(b"?", 30).unwrap();
+        private::write_all_at(&file.file, b"?", 30).unwrap();
         assert_eq!(newest(), Ok(Some(3)));
-        file.file.write_all_at(b"?", 30 + SLOT as u64).unwrap();
+        private::write_all_at(&file.file, b"?", 30 + SLOT as u64).unwrap();
         assert_eq!(newest(), Err(()));
         assert!(is_live(&layout, &session));
         drop(file);

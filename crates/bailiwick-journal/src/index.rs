@@ -5,13 +5,11 @@
 use super::fault::{During, JournalFault};
 use super::key::Sealer;
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{
-    Chain, Line, Located, Point, Record, Seal, SealKind, SessionId, Tamper, verify_lines,
-};
+use crate::format::{Chain, Line, Located, Point, Record, Seal, SealKind, SessionId, Tamper, verify_lines};
+use crate::private;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// No entry is longer than this.
@@ -19,6 +17,7 @@ const LONGEST: u64 = 2048;
 
 const LOCK_TRIES: u32 = 2000;
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
 /// One thing to be said about a session.
 pub(super) struct Entry<'a> {
@@ -52,8 +51,7 @@ pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result
         push(SealKind::Repaired, None);
     }
     push(entry.kind, entry.point);
-    let written = file
-        .write_all_at(&lines, end.whole)
+    let written = private::write_all_at(&file, &lines, end.whole)
         .and_then(|()| file.set_len(end.whole + lines.len() as u64))
         .and_then(|()| file.sync_all());
     if written.is_err() && !end.is_torn {
@@ -65,9 +63,14 @@ pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result
 
 /// Waits for the lock, which others hold for as long as one entry takes; not for ever.
 fn lock(file: &File) -> std::io::Result<()> {
-    for _ in 0..LOCK_TRIES {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+    wait(|| file.try_lock())
+}
+
+/// Tries to lock until it can be, with short pauses at first; not for ever.
+pub(super) fn wait(mut try_lock: impl FnMut() -> Result<(), TryLockError>) -> std::io::Result<()> {
+    for tries in 0..LOCK_TRIES {
+        match try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE.min(FIRST_PAUSE * (tries + 1))),
             Err(TryLockError::Error(error)) => return Err(error),
             Ok(()) => return Ok(()),
         }
@@ -110,7 +113,7 @@ impl Index {
 
     fn note(&mut self, line: &Line<'_>) -> Result<(), &'static str> {
         let Record { entry, .. } = line.record().ok_or("it is not a record")?;
-        let bailiwick_policy::journal::Entry::Seal(seal, _) = entry else { return Err("it is not a seal") };
+        let crate::format::Entry::Seal(seal, _) = entry else { return Err("it is not a seal") };
         match seal.kind {
             SealKind::Head => return Err("a head does not belong in the index"),
             SealKind::Repaired => {}
@@ -154,7 +157,7 @@ impl End {
         let len = file.metadata()?.len();
         let start = len.saturating_sub(2 * LONGEST);
         let mut tail = vec![0; usize::try_from(len - start).unwrap_or(0)];
-        file.read_exact_at(&mut tail, start)?;
+        private::read_exact_at(file, &mut tail, start)?;
         let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole == 0 && start > 0 {
             return Err(std::io::Error::other("its end is not a line"));

@@ -4,11 +4,11 @@
 //! fingerprint is kept where they cannot reach it.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{Digest, Signature};
+use crate::format::{Digest, Signature};
+use crate::private;
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 const PREFIX: &str = "bailiwick-ed25519-v1 ";
@@ -62,13 +62,9 @@ pub(super) fn holds(public: &Digest, signature: &Signature, bytes: &[u8]) -> boo
 
 fn load(path: &Path) -> Result<Sealer, JournalFault> {
     let file = layout::open_existing(path)?;
-    let metadata = file.metadata().during("look at", path)?;
     let refuse = |why| JournalFault::Key { path: path.to_path_buf(), why };
-    if metadata.uid() != layout::euid() {
-        return Err(refuse("belongs to another user"));
-    }
-    if metadata.mode() & 0o177 != 0 {
-        return Err(refuse("has the wrong mode: use 0600"));
+    if let Some(why) = private::file_fault(&file.metadata().during("look at", path)?) {
+        return Err(refuse(why));
     }
     let mut text = String::new();
     file.take(256).read_to_string(&mut text).during("read", path)?;
@@ -103,7 +99,7 @@ fn create(layout: &Layout) -> Result<(), JournalFault> {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = private::options().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -111,7 +107,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
     fn layout(dir: &tempfile::TempDir) -> Layout {
         Layout::for_writing(&dir.path().join("journal")).unwrap()

@@ -1,11 +1,11 @@
 //! Where the journal's files are, and the only ways to open them: never through a symlink, mode 0600, in a directory
 //! that only its owner may write to.
 use super::fault::{During, JournalFault};
-use bailiwick_policy::journal::SessionId;
+use crate::format::SessionId;
+use crate::private;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The journal's directory.
@@ -17,16 +17,12 @@ pub(super) struct Layout {
 impl Layout {
     /// For writing: makes the directory if it is not there, and refuses one that others could write to.
     pub(super) fn for_writing(dir: &Path) -> Result<Self, JournalFault> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).during("create directory", dir)?;
-        let metadata = fs::metadata(dir).during("look at", dir)?;
-        let refuse = |why| Err(JournalFault::Directory { path: dir.to_path_buf(), why });
-        if metadata.uid() != euid() {
-            return refuse("belongs to another user");
+        private::make_directory(dir).during("create directory", dir)?;
+        let found = fs::metadata(dir).during("look at", dir)?;
+        match private::directory_fault(&found) {
+            Some(why) => Err(JournalFault::Directory { path: dir.to_path_buf(), why }),
+            None => Ok(Self::for_reading(dir)),
         }
-        if metadata.mode() & 0o022 != 0 {
-            return refuse("can be written to by others: use mode 0700");
-        }
-        Ok(Self::for_reading(dir))
     }
 
     /// For reading: takes what is there.
@@ -103,22 +99,24 @@ fn segment_name(name: &str) -> Option<(&str, u32)> {
 
 /// Opens a regular file for reading and writing, and makes it when it is not there.
 pub(super) fn open_or_create(path: &Path) -> Result<File, JournalFault> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(no_follow())
-        .open(path)
-        .during("open", path)?;
+    let mut options = private::options();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path).during("open", path)?;
     regular(file, path)
 }
 
 /// Opens a regular file for reading.
 pub(super) fn open_existing(path: &Path) -> Result<File, JournalFault> {
-    let file = OpenOptions::new().read(true).custom_flags(no_follow()).open(path).during("open", path)?;
+    let file = private::options().read(true).open(path).during("open", path)?;
     regular(file, path)
+}
+
+/// Opens a regular file for reading and writing; nothing when it is not there.
+pub(super) fn open_to_change(path: &Path) -> Result<Option<File>, JournalFault> {
+    match private::options().read(true).write(true).open(path) {
+        Ok(file) => regular(file, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(JournalFault::io("open", path, &error)),
+    }
 }
 
 /// The whole file; nothing when it is not there.
@@ -137,14 +135,6 @@ pub(super) fn is_there(path: &Path) -> Result<bool, JournalFault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(JournalFault::io("look at", path, &error)),
     }
-}
-
-pub(super) fn euid() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-pub(super) fn no_follow() -> i32 {
-    (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed()
 }
 
 fn regular(file: File, path: &Path) -> Result<File, JournalFault> {

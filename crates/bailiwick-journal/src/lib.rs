@@ -1,5 +1,5 @@
 //! The journal on disk: one writer per session, a chain that a reader can check, and seals that a key vouches
-//! for. The form of a line is [`bailiwick_policy::journal`]; this crate owns files, time, keys and threads.
+//! for. The form of a line is [`mod@format`]; this crate owns files, time, keys and threads.
 //!
 //! In the directory that is passed in:
 //!
@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `SESSION.000000.jsonl`, … | the session's lines, in segments; the chain goes on from one to the next |
 //! | `SESSION.head` | the session's last seal, rewritten at every flush, and the lock of its writer |
+//! | `day-2026-11-17.…` | a session that many short runs share for a day, see [`SharedJournal`] |
 //! | `index.jsonl` | a chain of its own: sessions opened, closed and removed, each entry signed |
 //! | `key` | the Ed25519 key, mode 0600 |
 //!
@@ -19,16 +20,20 @@
 
 mod clock;
 mod fault;
+pub mod format;
 mod handle;
 mod heads;
 mod index;
 mod key;
 mod layout;
 mod name;
+mod own_dirs;
+pub mod private;
 mod queue;
 mod read;
 mod redact;
 mod retain;
+mod shared;
 mod tape;
 mod verify;
 mod writer;
@@ -38,9 +43,11 @@ pub use fault::{Cause, JournalFault};
 pub use handle::{Ack, Journal};
 pub use key::{fingerprint, local_fingerprint};
 pub use name::new_session;
+pub use own_dirs::OwnDirs;
 pub use read::{Filter, Follow, Found, Listed, Unreadable, last_records, records, sessions};
 pub use redact::{Body, Redaction};
 pub use retain::{Retained, retain};
+pub use shared::SharedJournal;
 pub use verify::{Expected, Problem, Report, SessionReport, verify, verify_watched};
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Names for new sessions: they sort by time and do not collide.
 use super::{JournalFault, now_us};
-use bailiwick_policy::journal::SessionId;
+use crate::format::SessionId;
 use std::io;
 use std::path::Path;
 
@@ -13,5 +13,5 @@ pub fn new_session() -> Result<SessionId, JournalFault> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|error| failed(error.to_string()))?;
     let name = format!("{}-{:08x}", now_us() / 1_000_000, u32::from_be_bytes(random));
-    name.parse().map_err(|error: bailiwick_policy::journal::SessionError| failed(error.to_string()))
+    name.parse().map_err(|error: crate::format::SessionError| failed(error.to_string()))
 }

@@ -3,7 +3,7 @@
 //! An event gets its number when it enters. Each batch that the writer takes ends in a seal, whose number is set
 //! aside at that moment, so the numbers are final and need no second look.
 use super::{Durability, JournalFault, Options};
-use bailiwick_policy::journal::Event;
+use crate::format::Event;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,13 @@ impl Queue {
         };
         let (work, room, done) = (Condvar::new(), Condvar::new(), Condvar::new());
         Self { state: Mutex::new(state), work, room, done, options }
+    }
+
+    /// A queue that takes nothing.
+    pub(super) fn refusing(fault: JournalFault) -> Self {
+        let queue = Self::new(Options::default(), 0);
+        queue.lock().refusing = Some(fault);
+        queue
     }
 
     /// Puts `event` in and returns its number; under `Fsync`, when it is durable.

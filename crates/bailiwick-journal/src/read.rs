@@ -4,7 +4,7 @@
 //! question. A line that is not a record is handed out as such, with its place.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{Decision, Kind, Line, LineError, MAX_LINE, Record, SessionId};
+use crate::format::{Decision, Kind, Line, LineError, MAX_LINE, Record, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

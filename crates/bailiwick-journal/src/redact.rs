@@ -3,7 +3,7 @@
 //! By default only the digest is kept. Redaction is by name of the member, by the shape of well-known tokens, and by
 //! secrets that the caller knows. Residual: a secret of unknown shape under a harmless name stays; and the
 //! digest of something that is easily guessed can be guessed.
-use bailiwick_policy::journal::{Digest, Event};
+use crate::format::{Digest, Event};
 use serde_json::Value;
 
 /// What replaces a secret.

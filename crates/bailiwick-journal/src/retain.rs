@@ -7,8 +7,9 @@ use super::heads::HeadFile;
 use super::index;
 use super::key::Sealer;
 use super::layout::{self, Layout};
+use super::shared;
 use super::verify::{self, Expected};
-use bailiwick_policy::journal::{Line, Point, SealKind, SessionId};
+use crate::format::{Line, Point, SealKind, SessionId};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub fn retain(dir: &Path, before: u64, now: u64) -> Result<Vec<Retained>, Journa
     let mut outcomes = Vec::new();
     for session in layout.sessions()? {
         outcomes.extend(
-            Sweep::plan(&layout, &session, before)?.map(|sweep| sweep.run(&sealer, now)).transpose()?,
+            Sweep::plan(&layout, &session, before, now)?.map(|sweep| sweep.run(&sealer, now)).transpose()?,
         );
     }
     Ok(outcomes)
@@ -54,7 +55,12 @@ struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    fn plan(layout: &'a Layout, session: &SessionId, before: u64) -> Result<Option<Self>, JournalFault> {
+    fn plan(
+        layout: &'a Layout,
+        session: &SessionId,
+        before: u64,
+        now: u64,
+    ) -> Result<Option<Self>, JournalFault> {
         let numbers = layout.segments(session)?;
         let (mut old, mut upto) = (Vec::new(), None);
         for number in &numbers {
@@ -69,7 +75,11 @@ impl<'a> Sweep<'a> {
         }
         let mut whole = None;
         if old.len() == numbers.len() && upto.is_some() {
-            whole = match HeadFile::lock(layout, session) {
+            let locked = match HeadFile::lock(layout, session) {
+                Ok(_) if shared::is_open(session, now) => Err(JournalFault::Locked(session.clone())),
+                locked => locked,
+            };
+            whole = match locked {
                 Ok(held) => Some(held),
                 Err(JournalFault::Locked(_)) => {
                     old.pop();
@@ -114,7 +124,11 @@ impl<'a> Sweep<'a> {
     fn is_intact(&self, sealer: &Sealer) -> Result<bool, JournalFault> {
         let key = Some(super::fingerprint(&sealer.public()));
         let expected = Expected { key, session: Some(self.session.clone()), ..Expected::default() };
-        Ok(verify::verify(self.layout.dir(), &expected)?.is_intact())
+        let report = match self.whole {
+            Some(_) => verify::verify_locked(self.layout.dir(), &expected)?,
+            None => verify::verify(self.layout.dir(), &expected)?,
+        };
+        Ok(report.is_intact())
     }
 }
 

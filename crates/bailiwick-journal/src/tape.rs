@@ -9,12 +9,15 @@ use super::heads;
 use super::index::Index;
 use super::key;
 use super::layout::{self, Layout};
-use bailiwick_policy::journal::{
+use crate::format::{
     Chain, Digest, Event, Kind, Line, Located, Point, SealKind, SessionId, Tamper, verify_lines,
 };
+use crate::private;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+
+/// No seal is longer than this.
+const LONGEST_SEAL: u64 = 1024;
 
 /// The segment that is being written.
 pub(super) struct Tape {
@@ -42,8 +45,7 @@ impl Tape {
     pub(super) fn open(layout: &Layout, session: &SessionId, local: Digest) -> Result<Opened, JournalFault> {
         let damaged = |why: &str| JournalFault::Damaged { session: session.clone(), why: why.into() };
         let kept = heads::kept(layout, session)?.map_err(|()| damaged("its head file is damaged"))?;
-        let is_ours =
-            |kept: &heads::Kept| kept.key == local && key::holds(&kept.key, &kept.signature, &kept.signed);
+        let is_ours = |kept: &heads::Kept| kept.is_signed_with(&local);
         if kept.as_ref().is_some_and(|kept| !is_ours(kept)) {
             return Err(damaged("its head file was not signed with this key"));
         }
@@ -76,14 +78,46 @@ impl Tape {
         Ok(Opened { tape, notes: walk.notes(), chain: walk.chain })
     }
 
+    /// The newest segment of a session whose last line is the seal `end`; none where that is not so. Reads no more
+    /// than the end. The session must be locked.
+    pub(super) fn at_seal(
+        layout: &Layout,
+        session: &SessionId,
+        segment_bytes: u64,
+        end: Point,
+    ) -> Result<Option<Self>, JournalFault> {
+        for number in 0.. {
+            let path = layout.segment(session, number);
+            // retention may have removed it
+            let Some(file) = layout::open_to_change(&path)? else { return Ok(None) };
+            let len = file.metadata().during("look at", &path)?.len();
+            if len >= segment_bytes && layout::is_there(&layout.segment(session, number + 1))? {
+                continue;
+            }
+            if last_seal(&file, len).during("read", &path)? != Some(end) {
+                return Ok(None);
+            }
+            let (layout, session) = (layout.clone(), session.clone());
+            return Ok(Some(Self { layout, session, number, file, path, len, is_torn: false }));
+        }
+        Ok(None)
+    }
+
     /// Makes `bytes` durable, or leaves the segment as it was.
     pub(super) fn commit(&mut self, bytes: &[u8]) -> Result<(), JournalFault> {
+        self.write(bytes, true)
+    }
+
+    /// Hands `bytes` to the kernel, or leaves the segment as it was. A power cut may lose them.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFault> {
+        self.write(bytes, false)
+    }
+
+    fn write(&mut self, bytes: &[u8], is_durable: bool) -> Result<(), JournalFault> {
         let end = self.len + bytes.len() as u64;
-        let done = self
-            .file
-            .write_all_at(bytes, self.len)
+        let done = private::write_all_at(&self.file, bytes, self.len)
             .and_then(|()| if self.is_torn { self.file.set_len(end) } else { Ok(()) })
-            .and_then(|()| self.file.sync_data());
+            .and_then(|()| if is_durable { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = done {
             // an fsync that failed has forgotten what it failed on: all of it is written again next time
             if !self.is_torn {
@@ -111,6 +145,17 @@ impl Tape {
         (self.number, self.path, self.file, self.len) = (number, path, file, 0);
         Ok(())
     }
+}
+
+/// The last line, if it is whole and a seal.
+fn last_seal(file: &File, len: u64) -> std::io::Result<Option<Point>> {
+    let from = len.saturating_sub(LONGEST_SEAL);
+    let mut end = vec![0; usize::try_from(len - from).unwrap_or_default()];
+    private::read_exact_at(file, &mut end, from)?;
+    let line = end.strip_suffix(b"\n").and_then(|end| end.rsplit(|byte| *byte == b'\n').next());
+    let line = line.and_then(|line| Line::parse(line).ok());
+    let seal = line.filter(|line| line.seal_kind() == Some(SealKind::Head) && line.hash_holds());
+    Ok(seal.map(|line| Point { seq: line.seq(), hash: *line.hash() }))
 }
 
 /// The walk over the newest segment that has lines.
@@ -152,6 +197,15 @@ struct Torn {
     digest: Digest,
 }
 
+/// Why lines cannot be continued.
+#[derive(Debug, thiserror::Error)]
+enum Discontinued {
+    #[error("line {0} was sealed and is not there")]
+    Missing(u64),
+    #[error("{code} at line {line}: {detail}")]
+    Tampered { code: &'static str, line: usize, detail: String },
+}
+
 impl Walk {
     fn newest(
         layout: &Layout,
@@ -159,7 +213,8 @@ impl Walk {
         numbers: &[u32],
         known: &Known,
     ) -> Result<Self, JournalFault> {
-        let damaged = |why: String| JournalFault::Damaged { session: session.clone(), why };
+        let damaged =
+            |why: Discontinued| JournalFault::Damaged { session: session.clone(), why: why.to_string() };
         let mut walk =
             Self { number: 0, chain: Chain::genesis(session.clone()), len: 0, last_head: None, torn: None };
         for number in numbers.iter().rev() {
@@ -172,13 +227,13 @@ impl Walk {
             break;
         }
         match known.points.iter().find(|point| walk.chain.next_seq() <= point.seq) {
-            Some(point) => Err(damaged(format!("line {} was sealed and is not there", point.seq))),
+            Some(point) => Err(damaged(Discontinued::Missing(point.seq))),
             None => Ok(walk),
         }
     }
 
     /// Walks over the lines; `Err` says why they cannot be continued.
-    fn over(&mut self, text: &[u8], is_later: bool, known: &Known) -> Result<(), String> {
+    fn over(&mut self, text: &[u8], is_later: bool, known: &Known) -> Result<(), Discontinued> {
         let first = text.split(|byte| *byte == b'\n').next().and_then(|line| Line::parse(line).ok());
         if let (true, Some(first)) = (is_later, first)
             && let Some(seq) = first.seq().checked_sub(1)
@@ -205,7 +260,7 @@ impl Walk {
     }
 
     /// Decides whether what follows `located.offset` is a torn end, and keeps it out.
-    fn repair(&mut self, text: &[u8], located: &Located) -> Result<(), String> {
+    fn repair(&mut self, text: &[u8], located: &Located) -> Result<(), Discontinued> {
         let rest = text.get(located.offset..).unwrap_or_default();
         let is_last_line = !rest.iter().take(rest.len().saturating_sub(1)).any(|byte| *byte == b'\n');
         let is_torn = match located.tamper {
@@ -226,8 +281,8 @@ impl Walk {
             | Tamper::MissingSession => false,
         };
         if !is_torn {
-            let code = located.tamper.code();
-            return Err(format!("{code} at line {}: {}", located.line, located.detail));
+            let (code, line, detail) = (located.tamper.code(), located.line, located.detail.to_string());
+            return Err(Discontinued::Tampered { code, line, detail });
         }
         self.len = located.offset as u64;
         self.torn = Some(Torn { bytes: rest.len(), digest: Digest::of(rest) });

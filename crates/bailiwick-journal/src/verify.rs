@@ -8,7 +8,7 @@ use super::index::Index;
 use super::key;
 use super::layout::Layout;
 use super::{JournalFault, fingerprint};
-use bailiwick_policy::journal::{Digest, Line, Located, Point, SessionId, Tamper};
+use crate::format::{Digest, Line, Located, Point, SessionId, Tamper};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +105,20 @@ pub fn verify(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
 pub fn verify_watched(
     dir: &Path,
     expected: &Expected,
+    watch: impl FnMut(u64, usize),
+) -> Result<Report, JournalFault> {
+    walk(dir, expected, false, watch)
+}
+
+/// The same for a caller that has the lock of the session that is expected.
+pub(super) fn verify_locked(dir: &Path, expected: &Expected) -> Result<Report, JournalFault> {
+    walk(dir, expected, true, |_, _| {})
+}
+
+fn walk(
+    dir: &Path,
+    expected: &Expected,
+    is_locked: bool,
     mut watch: impl FnMut(u64, usize),
 ) -> Result<Report, JournalFault> {
     let layout = Layout::for_reading(dir);
@@ -120,7 +134,8 @@ pub fn verify_watched(
         if expected.session.as_ref().is_none_or(|only| *only == name) {
             let done = sessions.len();
             let mut on_segment = |own| watch(lines + own, done);
-            let report = session::verify(&layout, &name, &index, expected, (&mut seals, &mut on_segment))?;
+            let report =
+                session::verify(&layout, &name, &index, expected, is_locked, (&mut seals, &mut on_segment))?;
             lines += report.lines;
             sessions.push(report);
         }

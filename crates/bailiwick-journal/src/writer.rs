@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::queue::Queue;
 use super::tape::Tape;
 use super::{JournalFault, Options};
-use bailiwick_policy::journal::{Chain, Event, Kind, Point, Seal, SealKind, SessionId};
+use crate::format::{Chain, Event, Kind, Point, Seal, SealKind, SessionId};
 use std::sync::Arc;
 
 pub(super) struct Writer {

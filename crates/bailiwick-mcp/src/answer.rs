@@ -1,41 +1,89 @@
 //! What came of a call, as a result of the protocol: structured for programs, and text as a model wants to read it.
 
-use bailiwick_guard::ToolError;
+use bailiwick_guard::{Content, Outcome, Output, Part, ResourceBody, ToolFault};
+use bailiwick_guardrails::InjectedMessage;
 use bailiwick_policy::denial::Denial;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
 /// Where a result says what policy decided.
-const DECISION: &str = "dev.bailiwick/decision";
+pub(crate) const DECISION: &str = "dev.bailiwick/decision";
 
 /// The longest text of a client that is said back to it.
 const MAX_SHOWN: usize = 100;
 
-/// The result of a call that ran.
-pub(crate) fn result(value: Value) -> CallToolResult {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text(&value))]);
+/// What came of a call, as the protocol says it.
+pub(crate) fn result(outcome: Result<Outcome, ToolFault>, guidance: Option<&str>) -> CallToolResult {
+    match outcome {
+        Ok(Outcome::Ran(output)) => ran(output),
+        Ok(Outcome::Refused(denial)) => refused(&denial, guidance),
+        Err(fault) => CallToolResult::error(vec![ContentBlock::text(fault.to_string())]),
+    }
+}
+
+/// The result of a call that ran. Where the tool gave no parts, the structured answer is worded.
+fn ran(output: Output) -> CallToolResult {
+    let Output { structured, content, is_error, meta } = output;
+    let mut blocks: Vec<_> = content.into_iter().map(block).collect();
+    if let (true, Some(value)) = (blocks.is_empty(), &structured) {
+        blocks.push(ContentBlock::text(text(value)));
+    }
+    let mut result = if is_error { CallToolResult::error(blocks) } else { CallToolResult::success(blocks) };
     // Older clients take nothing but an object.
-    result.structured_content = Some(value).filter(Value::is_object);
+    result.structured_content = structured.filter(Value::is_object);
+    result.meta = (!meta.is_empty()).then_some(MetaObject(meta));
     result
 }
 
-/// The result of a call that did not run, or failed: what a model can read and act on.
-pub(crate) fn error(error: &ToolError, guidance: Option<&str>) -> CallToolResult {
-    let Some(denial) = error.denial() else {
-        return CallToolResult::error(vec![ContentBlock::text(error.to_string())]);
+/// A part as the protocol writes it; what the protocol does not know is said as text.
+fn block(part: Part) -> ContentBlock {
+    let fields = fields(part);
+    serde_json::from_value(fields.clone()).unwrap_or_else(|_| ContentBlock::text(fields.to_string()))
+}
+
+/// The fields of a part on the wire.
+fn fields(part: Part) -> Value {
+    let Part { content, extra } = part;
+    let own = match content {
+        Content::Text(text) => json!({ "type": "text", "text": text }),
+        Content::Image { data, mime_type } => json!({ "type": "image", "data": data, "mimeType": mime_type }),
+        Content::Audio { data, mime_type } => json!({ "type": "audio", "data": data, "mimeType": mime_type }),
+        Content::ResourceLink { uri, name } => json!({ "type": "resource_link", "uri": uri, "name": name }),
+        Content::Resource { uri, mime_type, body } => {
+            let (field, data) = match body {
+                ResourceBody::Text(text) => ("text", text),
+                ResourceBody::Bytes(data) => ("blob", data),
+            };
+            let mut resource =
+                Map::from_iter([("uri".to_owned(), uri.into()), (field.to_owned(), data.into())]);
+            resource.extend(mime_type.map(|mime_type| ("mimeType".to_owned(), mime_type.into())));
+            json!({ "type": "resource", "resource": resource })
+        }
+        Content::Unknown { kind } => json!({ "type": kind }),
+        // Added since this was written: nothing is known of it but what came with it.
+        _ => json!({ "type": "unknown" }),
     };
-    let mut content = vec![ContentBlock::text(format!("denied: {}", denial.message()))];
-    content.extend(advice(denial, guidance).map(ContentBlock::text));
-    let mut result = CallToolResult::error(content);
-    let code = denial.code().as_str();
-    let decision = json!({ "decision": "deny", "code": code, "grant": denial.smallest_grant() });
-    result.meta = Some(MetaObject(Map::from_iter([(DECISION.to_owned(), decision)])));
+    let Value::Object(own) = own else { return Value::Object(extra) };
+    Value::Object(extra.into_iter().chain(own).collect())
+}
+
+/// The result of a call that policy refused: what a model can read and act on.
+pub(crate) fn refused(denial: &Denial, guidance: Option<&str>) -> CallToolResult {
+    let mut text = format!("denied: {}", denial.message());
+    text.extend(advice(denial, guidance).into_iter().flat_map(|advice| ["\n".to_owned(), advice]));
+    let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+    result.meta = Some(MetaObject(Map::from_iter([(DECISION.to_owned(), decision(denial))])));
     result
+}
+
+/// What policy decided, for programs.
+pub(crate) fn decision(denial: &Denial) -> Value {
+    json!({ "decision": "deny", "code": denial.code().as_str(), "grant": denial.smallest_lines() })
 }
 
 /// The same result, with what a project's hooks have to say to the model.
-pub(crate) fn with_injected(mut result: CallToolResult, injected: Vec<String>) -> CallToolResult {
-    result.content.extend(injected.into_iter().map(ContentBlock::text));
+pub(crate) fn with_injected(mut result: CallToolResult, injected: Vec<InjectedMessage>) -> CallToolResult {
+    result.content.extend(injected.into_iter().map(|message| ContentBlock::text(message.text)));
     result
 }
 
@@ -48,12 +96,9 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// What is granted, and what a person would have to grant.
 fn advice(denial: &Denial, guidance: Option<&str>) -> Option<String> {
-    let granted = denial.is_granted().map(|granted| format!("granted: {granted}"));
-    let smallest = denial.smallest_grant().map(|grant| {
-        let grant = grant.replace('\n', "` and `");
-        format!("a person can allow it by granting `{grant}`; going around it will not work")
-    });
-    let lines: Vec<String> = granted.into_iter().chain(smallest).chain(guidance.map(str::to_owned)).collect();
+    let granted = denial.granted_line().map(|granted| format!("granted: {granted}"));
+    let lines: Vec<String> =
+        granted.into_iter().chain(denial.advice()).chain(guidance.map(str::to_owned)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -135,6 +180,45 @@ mod tests {
         assert_eq!(text(&json!({ "path": "/a", "content": "x" })), "x");
         assert_eq!(text(&json!("said")), "said");
         assert_eq!(text(&json!({ "n": 1 })), "{\n  \"n\": 1\n}");
+    }
+
+    #[test]
+    fn parts_of_every_type_keep_what_came_with_them() {
+        let extra = Map::from_iter([("_meta".to_owned(), json!({ "x/y": 1 }))]);
+        let part = |content| Part { content, extra: extra.clone() };
+        let (uri, mime_type) = ("file:///a".to_owned(), "image/png".to_owned());
+        let contents = [
+            Content::Text("t".to_owned()),
+            Content::Image { data: "AA==".to_owned(), mime_type: mime_type.clone() },
+            Content::Audio { data: "AA==".to_owned(), mime_type: "audio/wav".to_owned() },
+            Content::ResourceLink { uri: uri.clone(), name: "a".to_owned() },
+            Content::Resource {
+                uri,
+                mime_type: Some(mime_type),
+                body: ResourceBody::Bytes("AA==".to_owned()),
+            },
+        ];
+        let output = Output {
+            content: contents.into_iter().map(part).collect(),
+            is_error: true,
+            meta: Map::from_iter([("x/y".to_owned(), json!(1))]),
+            ..Output::default()
+        };
+        let answered = serde_json::to_value(result(Ok(Outcome::Ran(output)), None)).unwrap();
+        assert_eq!((&answered["isError"], &answered["_meta"]), (&json!(true), &json!({ "x/y": 1 })));
+        let types: Vec<_> =
+            answered["content"].as_array().unwrap().iter().map(|part| &part["type"]).collect();
+        assert_eq!(types, ["text", "image", "audio", "resource_link", "resource"]);
+        for part in answered["content"].as_array().unwrap() {
+            assert_eq!(part["_meta"], json!({ "x/y": 1 }), "{part}");
+        }
+        assert_eq!(answered["content"][4]["resource"]["blob"], "AA==");
+    }
+
+    #[test]
+    fn a_part_of_an_unknown_type_is_said_as_text() {
+        let part = Part { content: Content::Unknown { kind: "hologram".to_owned() }, extra: Map::new() };
+        assert_eq!(block(part), ContentBlock::text("{\"type\":\"hologram\"}"));
     }
 
     #[test]

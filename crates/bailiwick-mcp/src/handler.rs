@@ -7,7 +7,11 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bailiwick_guard::{Answered, Definition, Effect, Grant, Guarded, Listener, Registry, ToolError};
+use bailiwick_guard::{
+    AdmittedCall, Answered, Definition, Effect, Grant, Guarded, Listener, Outcome, PendingCall, Registry,
+    ToolError, ToolFault,
+};
+use bailiwick_policy::denial::Denial;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -81,16 +85,20 @@ impl Tools {
         }
     }
 
-    async fn dispatch(&self, name: &str, args: Value, grant: &Grant, listener: Listener) -> Answered {
+    /// Judges a call that runs elsewhere.
+    pub(crate) async fn admit(&self, pending: PendingCall) -> Result<AdmittedCall, ToolError> {
         match self {
-            Self::Plain(registry) => plain(registry.dispatch_heard(name, args, grant, listener).await),
-            Self::Guarded(guarded) => guarded.dispatch_heard(name, args, grant, listener).await,
+            Self::Plain(registry) => registry.admit(pending).await,
+            Self::Guarded(guarded) => guarded.admit(pending).await,
         }
     }
-}
 
-const fn plain(result: Result<Value, ToolError>) -> Answered {
-    Answered { result, injected: Vec::new() }
+    async fn run(&self, pending: PendingCall) -> Answered {
+        match self {
+            Self::Plain(registry) => registry.run(pending).await.into(),
+            Self::Guarded(guarded) => guarded.run(pending).await,
+        }
+    }
 }
 
 impl Server {
@@ -130,7 +138,7 @@ impl Server {
         tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
-            answered = tools.dispatch(name, args, grant, listener) => Some(answered),
+            answered = tools.run(PendingCall::new(name, args, grant).heard_by(listener)) => Some(answered),
             never = report => match never {},
         }
     }
@@ -146,10 +154,9 @@ impl Server {
     }
 
     /// Tells a client that wants to know of a denial.
-    async fn log(&self, tool: &str, error: &ToolError, context: &RequestContext<RoleServer>) {
+    async fn log(&self, tool: &str, denial: &Denial, context: &RequestContext<RoleServer>) {
         let level = *self.0.level.lock().unwrap_or_else(PoisonError::into_inner);
         let level = if is_modern(context) { context.meta.log_level() } else { level };
-        let Some(denial) = error.denial() else { return };
         if level.is_some_and(|least| rank(least) <= rank(LoggingLevel::Warning)) {
             let data = json!({ "tool": tool, "code": denial.code().as_str(), "message": denial.message() });
             let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, data);
@@ -222,17 +229,15 @@ impl ServerHandler for Server {
             keeper.keep(Arc::clone(&taken));
         }
         let answered = self.call(&request.name, args, taken, &context).await.ok_or_else(cut_off)?;
-        let result = match answered.result {
-            Ok(value) => answer::result(value),
-            Err(ToolError::NotFound(name)) => {
-                let message = format!("Unknown tool: {}", answer::shown(&name));
+        match &answered.result {
+            Err(ToolFault::NotFound(name)) => {
+                let message = format!("Unknown tool: {}", answer::shown(name));
                 return Err(ErrorData::invalid_params(message, None));
             }
-            Err(error) => {
-                self.log(&request.name, &error, &context).await;
-                answer::error(&error, self.0.about.guidance.as_deref())
-            }
-        };
+            Ok(Outcome::Refused(denial)) => self.log(&request.name, denial, &context).await,
+            Ok(Outcome::Ran(_)) | Err(_) => {}
+        }
+        let result = answer::result(answered.result, self.0.about.guidance.as_deref());
         Ok(answer::with_injected(result, answered.injected).into())
     }
 

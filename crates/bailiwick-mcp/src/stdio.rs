@@ -8,9 +8,11 @@
 //!
 //! Fails closed when: a message can be read in two ways (a key that is given twice). It is refused.
 
-mod frames;
-mod json;
+pub(crate) mod frames;
 pub(crate) mod message;
+mod standard;
+
+pub use self::standard::standard;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,11 +59,6 @@ where
     // Without an opening: a request of any era may come first.
     let running = serve_directly_with_ct(handler, transport, None, stop);
     running.waiting().await.map(drop).map_err(std::io::Error::other)
-}
-
-/// The process's own input and output. Where both are pipes, no thread waits for them.
-pub fn standard() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
-    rmcp::transport::stdio_pipes()
 }
 
 /// The transport.

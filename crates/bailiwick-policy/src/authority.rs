@@ -15,6 +15,7 @@ mod within;
 
 pub use axis::Axis;
 pub use explain::Explanation;
+pub(crate) use explain::smallest;
 pub use request::{Request, Spawn};
 pub use within::Excess;
 
@@ -23,19 +24,38 @@ pub(crate) use lines::patterns;
 
 use crate::capability::{ClockActions, Endpoint, Program};
 use crate::lattice::{CountBound, FlagMap, Flags};
-use crate::net::NetScope;
+use crate::net::{ListenScope, NetScope};
 use crate::path::{AbsPath, PathPattern, PathScope};
 
-use self::names::Names;
+use self::names::{NamedPrograms, Names};
 
 /// What may be touched, how often, and in which generations.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::authority::Request;
+/// use bailiwick_policy::capability::CapabilitySet;
+/// use bailiwick_policy::path::AbsPath;
+///
+/// let granted = CapabilitySet::new(["fs:read,write:/project"])?;
+/// let needed = CapabilitySet::new(["fs:read:/project/src", "exec:spawn:git"])?;
+/// let effective = granted.authority().meet(needed.authority());
+/// assert!(effective.allows(&Request::Read(AbsPath::new("/project/src/main.rs")?)));
+/// assert!(!effective.allows(&Request::Write(AbsPath::new("/project/src/main.rs")?)));
+/// assert!(effective.within(granted.authority()).holds(), "a meet never widens");
+/// assert!(!needed.authority().within(granted.authority()).holds());
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Authority {
     read: PathScope,
+    /// What may be mapped as code; it may be read too.
+    code: PathScope,
     write: PathScope,
     create: PathScope,
     delete: PathScope,
     net: NetScope,
+    listen: ListenScope,
     exec: FlagMap<Program>,
     env: FlagMap<Box<str>>,
     ipc: FlagMap<Endpoint>,
@@ -43,6 +63,7 @@ pub struct Authority {
     calls: CountBound,
     generations: FlagMap<u64>,
     names: Names,
+    programs: NamedPrograms,
 }
 
 /// What a program may be started as.
@@ -79,10 +100,12 @@ impl Authority {
     pub fn top() -> Self {
         Self {
             read: PathScope::Any,
+            code: PathScope::Any,
             write: PathScope::Any,
             create: PathScope::Any,
             delete: PathScope::Any,
             net: NetScope::Any,
+            listen: ListenScope::Any,
             exec: FlagMap::uniform(exec_flags::ALL),
             env: FlagMap::uniform(env_flags::ALL),
             ipc: FlagMap::uniform(ALLOWED),
@@ -90,6 +113,7 @@ impl Authority {
             calls: CountBound::Unlimited,
             generations: FlagMap::uniform(ALLOWED),
             names: Names::Any,
+            programs: NamedPrograms::default(),
         }
     }
 
@@ -98,10 +122,12 @@ impl Authority {
     pub fn bottom() -> Self {
         Self {
             read: PathScope::None,
+            code: PathScope::None,
             write: PathScope::None,
             create: PathScope::None,
             delete: PathScope::None,
             net: NetScope::None,
+            listen: ListenScope::none(),
             exec: FlagMap::uniform(Flags::NONE),
             env: FlagMap::uniform(Flags::NONE),
             ipc: FlagMap::uniform(Flags::NONE),
@@ -109,6 +135,7 @@ impl Authority {
             calls: CountBound::AtMost(0),
             generations: FlagMap::uniform(Flags::NONE),
             names: Names::Any,
+            programs: NamedPrograms::default(),
         }
     }
 
@@ -117,10 +144,12 @@ impl Authority {
     pub fn meet(&self, other: &Self) -> Self {
         Self {
             read: self.read.meet(&other.read),
+            code: self.code.meet(&other.code),
             write: self.write.meet(&other.write),
             create: self.create.meet(&other.create),
             delete: self.delete.meet(&other.delete),
             net: self.net.meet(&other.net),
+            listen: self.listen.meet(&other.listen),
             exec: self.exec.meet(&other.exec),
             env: self.env.meet(&other.env),
             ipc: self.ipc.meet(&other.ipc),
@@ -128,6 +157,7 @@ impl Authority {
             calls: self.calls.meet(other.calls),
             generations: self.generations.meet(&other.generations),
             names: self.names.meet(&other.names),
+            programs: self.programs.join(&other.programs),
         }
     }
 
@@ -162,10 +192,12 @@ impl Authority {
     pub fn allows(&self, request: &Request) -> bool {
         match request {
             Request::Read(path) => self.read.covers(path),
+            Request::MapCode(path) => self.code.covers(path),
             Request::Write(path) => self.write.covers(path),
             Request::Create(path) => self.create.covers(path),
             Request::Delete(path) => self.delete.covers(path),
             Request::Net(request) => self.net.allows(request),
+            Request::Listen(listen) => self.listen.allows(*listen),
             Request::Spawn(spawn) => self.exec.of(&spawn.program).contains(spawn.flags()),
             Request::ReadEnv(name) => self.env.of(name).contains(env_flags::READ),
             Request::InjectEnv(name) => self.env.of(name).contains(request::inject_flag(name)),
@@ -192,6 +224,19 @@ impl Authority {
         &self.read
     }
 
+    /// The paths that may be mapped as code.
+    #[must_use]
+    pub const fn code(&self) -> &PathScope {
+        &self.code
+    }
+
+    /// The programs that a line names and that may be started, also where every program may be: a sandbox shows them
+    /// wherever they lie.
+    pub(crate) fn named_programs(&self) -> impl Iterator<Item = (&Program, Flags)> {
+        let flags = |program| (program, self.exec.of(program));
+        self.programs.iter().map(flags).filter(|(_, flags)| flags.contains(exec_flags::SPAWN))
+    }
+
     /// The paths that may be changed.
     #[must_use]
     pub const fn write(&self) -> &PathScope {
@@ -214,6 +259,10 @@ impl Authority {
     #[must_use]
     pub const fn net(&self) -> &NetScope {
         &self.net
+    }
+
+    pub(crate) const fn listen(&self) -> &ListenScope {
+        &self.listen
     }
 
     pub(crate) const fn exec(&self) -> &FlagMap<Program> {

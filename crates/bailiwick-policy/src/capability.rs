@@ -14,11 +14,13 @@ pub use set::CapabilitySet;
 pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program};
 
 pub(crate) use loader::is_loader_variable;
-pub(crate) use parse::{Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind};
+pub(crate) use parse::{
+    Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind, read_network_entry,
+};
 pub(crate) use words::nearest;
 
 use crate::finding::{Code, Finding};
-use crate::net::NetRule;
+use crate::net::{Listen, NetRule};
 use crate::path::{AbsPath, PathPattern};
 
 /// One line of what a tool needs or a session grants.
@@ -31,8 +33,10 @@ pub enum Capability {
         /// Which paths.
         path: PathPattern,
     },
-    /// `net:…`
+    /// `net:connect:…`, `net:http:…`, `net:https:…`
     Net(NetRule),
+    /// `net:listen:…`
+    Listen(Listen),
     /// `exec:spawn:…`
     Exec {
         /// Which program; `None` is every program.
@@ -63,12 +67,31 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// Reads a capability as a grant: no path variables, and `env:read:*` is allowed.
+    ///
+    /// # Errors
+    /// The finding that says what is wrong with the text, and how to write it.
+    ///
+    /// # Examples
+    /// ```
+    /// use bailiwick_policy::capability::Capability;
+    ///
+    /// let workspace = Capability::new("fs:write,read:/workspace")?;
+    /// assert_eq!(workspace.to_string(), "fs:read,write:/workspace");
+    /// assert!(Capability::new("fs:raed:/workspace").is_err());
+    /// # Ok::<(), bailiwick_policy::finding::Finding>(())
+    /// ```
+    pub fn new(text: impl AsRef<str>) -> Result<Self, Finding> {
+        parse(text.as_ref(), Scribe::Grant)
+    }
+
     /// Whether the capability has no path variable left.
     #[must_use]
     pub fn is_resolved(&self) -> bool {
         match self {
             Self::Fs { path, .. } => path.is_resolved(),
             Self::Net(_)
+            | Self::Listen(_)
             | Self::Exec { .. }
             | Self::Env { .. }
             | Self::Ipc(_)
@@ -98,6 +121,7 @@ impl Capability {
         match self {
             Self::Fs { actions, path } => Ok(Self::Fs { actions: *actions, path: path.resolve(value)? }),
             Self::Net(_)
+            | Self::Listen(_)
             | Self::Exec { .. }
             | Self::Env { .. }
             | Self::Ipc(_)
@@ -121,7 +145,7 @@ impl std::str::FromStr for Capability {
 
     /// Reads a capability as a grant: no path variables, and `env:read:*` is allowed.
     fn from_str(text: &str) -> Result<Self, Finding> {
-        parse(text, Scribe::Grant)
+        Self::new(text)
     }
 }
 
@@ -130,6 +154,23 @@ impl TryFrom<&str> for Capability {
 
     fn try_from(text: &str) -> Result<Self, Finding> {
         text.parse()
+    }
+}
+
+/// What [`Capability::new`] answers can be handed on as it is: [`CapabilitySet::new`] collects the findings.
+impl TryFrom<Result<Self, Finding>> for Capability {
+    type Error = Finding;
+
+    fn try_from(read: Result<Self, Finding>) -> Result<Self, Finding> {
+        read
+    }
+}
+
+impl TryFrom<&Result<Self, Finding>> for Capability {
+    type Error = Finding;
+
+    fn try_from(read: &Result<Self, Finding>) -> Result<Self, Finding> {
+        read.clone()
     }
 }
 

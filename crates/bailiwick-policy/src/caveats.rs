@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::{ALLOWED, Authority, Parts};
-use crate::capability::{Capability, ClockActions, FsActions, parse_endpoint, read_behind};
+use crate::capability::{
+    Capability, ClockActions, FsActions, parse_endpoint, read_behind, read_network_entry,
+};
 use crate::document::{self, Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
 use crate::lattice::{CountBound, FlagMap};
@@ -20,7 +22,7 @@ use crate::path::{PathPattern, parse_pattern};
 mod tests;
 
 /// One axis of a grant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope<T: Ord> {
     /// Everything on this axis.
@@ -43,7 +45,23 @@ impl<T: Ord> Scope<T> {
 }
 
 /// A session grant, as written. Turn it into an [`Authority`] to ask it anything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::caveats::{Caveats, Scope};
+/// use bailiwick_policy::lattice::CountBound;
+///
+/// let git = Caveats {
+///     exec: Scope::only(["git".to_owned()]),
+///     max_calls: CountBound::AtMost(20),
+///     valid_for_generation: Scope::All,
+///     ..Caveats::bottom()
+/// };
+/// let allowed = git.authority()?.capabilities().unwrap();
+/// assert!(allowed.iter().any(|line| line.to_string() == "exec:spawn:git"));
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Caveats {
     /// Paths that may be read, each with everything below it.
     pub fs_read: Scope<String>,
@@ -201,7 +219,7 @@ fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
                 .help("write `\"all\"`"))
         }
         TextAxis::Exec => read_behind("exec:spawn:", entry),
-        TextAxis::Net => read_behind("net:connect:", entry),
+        TextAxis::Net => read_network_entry(entry),
         TextAxis::Env => read_behind("env:read,inject:", entry),
         TextAxis::Ipc => Ok(Capability::Ipc(parse_endpoint(entry)?)),
     }

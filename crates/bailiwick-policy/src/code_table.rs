@@ -1,6 +1,7 @@
 //! One table of stable codes: the enum, its texts and its meanings, so that they cannot drift apart.
 
 /// Makes an enum of codes from rows of `Variant "text": "meaning";`.
+#[macro_export]
 macro_rules! code_table {
     ($(#[$about:meta])+ $name:ident { $($variant:ident $text:literal : $meaning:literal;)+ }) => {
         $(#[$about])+
@@ -32,5 +33,3 @@ macro_rules! code_table {
         }
     };
 }
-
-pub(crate) use code_table;

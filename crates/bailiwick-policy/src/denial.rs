@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use crate::authority::{Axis, Explanation};
+use crate::authority::{Authority, Axis, Request, smallest};
+use crate::capability::Capability;
 
-crate::code_table::code_table! {
+crate::code_table! {
     /// A stable name for one kind of denial.
     DenialCode {
         ReadNotGranted "read-not-granted": "the path may not be read";
@@ -33,6 +34,9 @@ crate::code_table::code_table! {
         GuardrailBroken "guardrail-broken": "the project's guardrails cannot be used, so nothing runs";
         GuardrailChanged "guardrail-changed": "guardrails that were trusted are missing or changed, so nothing runs";
         GuardrailProtected "guardrail-protected": "the call would change what holds it: policy, scripts, trust, approvals or journal";
+        MessageAmbiguous "message-ambiguous": "two programs could read the message differently, so nothing was passed on";
+        MethodUnlisted "method-unlisted": "the manifest does not list the method of the protocol";
+        ClientFeatureRefused "client-feature-refused": "the server asked the client for something that it may not ask for";
         PathUnreadable "path-unreadable": "the path cannot be judged";
         PathChanged "path-changed": "the path led elsewhere while it was opened";
         PathNotAFile "path-not-a-file": "the path is neither a plain file nor a folder";
@@ -56,44 +60,74 @@ impl From<Axis> for DenialCode {
     }
 }
 
+/// How many granted lines a denial names in its text.
+const MAX_SHOWN: usize = 8;
+
 /// A refusal: what was asked, what is granted, and the smallest grant that would allow it.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::authority::{Request, Spawn};
+/// use bailiwick_policy::capability::{Capability, CapabilitySet, Program};
+/// use bailiwick_policy::denial::{Denial, DenialCode};
+///
+/// let granted = CapabilitySet::new(["exec:spawn:git"])?;
+/// let request = Request::Spawn(Spawn::plain(Program::new("rm")?));
+/// let denial = Denial::not_granted(granted.authority(), request, "exec of \"rm\" is not granted");
+///
+/// assert_eq!(denial.code(), DenialCode::ExecNotGranted);
+/// assert_eq!(denial.smallest(), [Capability::new("exec:spawn:rm")?]);
+/// assert_eq!(denial.granted(), Some(&[Capability::new("exec:spawn:git")?][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     code: DenialCode,
     message: String,
-    granted: Option<String>,
-    smallest: Option<String>,
+    request: Option<Box<Request>>,
+    granted: Option<Vec<Capability>>,
+    smallest: Vec<Capability>,
 }
 
 impl Denial {
     /// A denial with its reason: one line, lower case, no full stop.
     #[must_use]
     pub fn new(code: DenialCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), granted: None, smallest: None }
+        Self { code, message: message.into(), request: None, granted: None, smallest: Vec::new() }
     }
 
-    /// The same denial, with what is granted.
+    /// The denial of a request that `authority` does not allow.
     #[must_use]
-    pub fn granted(mut self, granted: impl Into<String>) -> Self {
-        self.granted = Some(granted.into());
+    pub fn not_granted(authority: &Authority, request: Request, message: impl Into<String>) -> Self {
+        let axis = request.axis();
+        Self {
+            code: axis.into(),
+            message: message.into(),
+            granted: authority.capabilities_on(axis),
+            smallest: vec![smallest(&request)],
+            request: Some(Box::new(request)),
+        }
+    }
+
+    /// The same denial, with the request that was refused.
+    #[must_use]
+    pub fn with_request(mut self, request: Request) -> Self {
+        self.request = Some(Box::new(request));
+        self
+    }
+
+    /// The same denial, with what is granted; an empty list is nothing.
+    #[must_use]
+    pub fn with_granted(mut self, granted: impl IntoIterator<Item = Capability>) -> Self {
+        self.granted = Some(granted.into_iter().collect());
         self
     }
 
     /// The same denial, with the smallest grant that would allow it.
     #[must_use]
-    pub fn smallest(mut self, grant: impl Into<String>) -> Self {
-        self.smallest = Some(grant.into());
+    pub fn with_smallest(mut self, grant: impl IntoIterator<Item = Capability>) -> Self {
+        self.smallest = grant.into_iter().collect();
         self
-    }
-
-    /// What an authority's refusal reads like.
-    #[must_use]
-    pub fn of(explanation: &Explanation, message: impl Into<String>) -> Self {
-        let denial = Self::new(explanation.axis().into(), message);
-        match explanation.smallest_grant() {
-            Some(grant) => denial.smallest(grant),
-            None => denial,
-        }
     }
 
     /// The stable code.
@@ -108,38 +142,68 @@ impl Denial {
         &self.message
     }
 
+    /// What was refused, where it was one act.
+    #[must_use]
+    pub fn request(&self) -> Option<&Request> {
+        self.request.as_deref()
+    }
+
+    /// What is granted where more was asked for; `None` where no list of capabilities says it.
+    #[must_use]
+    pub fn granted(&self) -> Option<&[Capability]> {
+        self.granted.as_deref()
+    }
+
+    /// The capabilities that would allow it, all of them together; empty where no grant would.
+    #[must_use]
+    pub fn smallest(&self) -> &[Capability] {
+        &self.smallest
+    }
+
+    /// The smallest grant as text, one capability a line; `None` where no grant would allow it.
+    #[must_use]
+    pub fn smallest_lines(&self) -> Option<String> {
+        (!self.smallest.is_empty()).then(|| joined(&self.smallest, "\n"))
+    }
+
+    /// What is granted, as one line; a long list is cut.
+    #[must_use]
+    pub fn granted_line(&self) -> Option<String> {
+        let lines = self.granted.as_deref()?;
+        let shown = joined(lines.get(..MAX_SHOWN).unwrap_or(lines), ", ");
+        Some(match lines.len() {
+            0 => "nothing".to_owned(),
+            all if all > MAX_SHOWN => format!("{shown}, and {} more", all - MAX_SHOWN),
+            _ => shown,
+        })
+    }
+
+    /// What a person can do about it, as one line; `None` where no grant would allow it.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        let grant = joined(&self.smallest, "` and `");
+        let advice = || format!("a person can allow it by granting `{grant}`; going around it will not work");
+        (!grant.is_empty()).then(advice)
+    }
+
     /// The reason and what is granted, as one line for a record.
     #[must_use]
     pub fn for_record(&self) -> String {
-        match &self.granted {
+        match self.granted_line() {
             Some(granted) => format!("{} (granted: {granted})", self.message),
             None => self.message.clone(),
         }
     }
+}
 
-    /// What is granted where more was asked for.
-    #[must_use]
-    pub fn is_granted(&self) -> Option<&str> {
-        self.granted.as_deref()
-    }
-
-    /// The smallest grant that would allow it; several lines when it takes several capabilities.
-    #[must_use]
-    pub fn smallest_grant(&self) -> Option<&str> {
-        self.smallest.as_deref()
-    }
+fn joined(lines: &[Capability], between: &str) -> String {
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "denied: {}", self.for_record())?;
-        match &self.smallest {
-            Some(grant) => {
-                let grant = grant.replace('\n', "` and `");
-                write!(f, "; a person can allow it by granting `{grant}`; going around it will not work")
-            }
-            None => Ok(()),
-        }
+        self.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
     }
 }
 
@@ -152,13 +216,25 @@ mod tests {
     #[test]
     fn a_denial_says_what_would_allow_it() {
         let set = crate::capability::CapabilitySet::new(["exec:spawn:echo"]).unwrap();
-        let explanation = set.explain("exec:spawn:rm").unwrap();
-        let denial = Denial::of(&explanation, "exec of \"rm\" is not within the granted authority");
-        assert_eq!(denial.code(), DenialCode::ExecNotGranted);
+        let program = crate::capability::Program::new("rm").unwrap();
+        let request = Request::Spawn(crate::authority::Spawn::plain(program));
+        let message = "exec of \"rm\" is not within the granted authority";
+        let denial = Denial::not_granted(set.authority(), request.clone(), message);
+        assert_eq!((denial.code(), denial.request()), (DenialCode::ExecNotGranted, Some(&request)));
         assert_eq!(
             denial.to_string(),
-            "denied: exec of \"rm\" is not within the granted authority; a person can allow it by granting \
-             `exec:spawn:rm`; going around it will not work"
+            "denied: exec of \"rm\" is not within the granted authority (granted: exec:spawn:echo); a person can \
+             allow it by granting `exec:spawn:rm`; going around it will not work"
         );
+    }
+
+    #[test]
+    fn a_long_list_of_grants_is_cut_in_the_text_only() {
+        let lines = (0..12).map(|number| Capability::new(format!("exec:spawn:p{number}")).unwrap());
+        let denial = Denial::new(DenialCode::ExecNotGranted, "no").with_granted(lines);
+        assert_eq!(denial.granted().map(<[Capability]>::len), Some(12));
+        assert!(denial.for_record().ends_with("exec:spawn:p7, and 4 more)"), "{denial}");
+        let nothing = Denial::new(DenialCode::ExecNotGranted, "no").with_granted([]);
+        assert_eq!(nothing.to_string(), "denied: no (granted: nothing)");
     }
 }

@@ -11,7 +11,8 @@ mod stances;
 mod tests;
 mod verdict;
 
-pub use accept::{Accepted, Date};
+pub use accept::Accepted;
+pub use toml_datetime::Date;
 pub use verdict::{Question, Verdict};
 
 pub(crate) use verdict::is_run_later;
@@ -76,6 +77,21 @@ impl Difference {
 }
 
 /// Everything that changed.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::diff::Diff;
+/// use bailiwick_policy::manifest::Manifest;
+/// use bailiwick_policy::snapshot::Snapshot;
+///
+/// let with = |path: &str| {
+///     let text = format!("name = 'n'\nversion = '1'\n[[tools]]\nname = 't'\ncapabilities = ['fs:read:{path}']\n");
+///     Ok::<_, bailiwick_policy::finding::Findings>(Snapshot::of(Manifest::parse(&text)?)?)
+/// };
+/// assert!(Diff::between(&with("/a")?, &with("/")?)?.widens());
+/// assert!(!Diff::between(&with("/a")?, &with("/a/b")?)?.widens());
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     differences: Vec<Difference>,

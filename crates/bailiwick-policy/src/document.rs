@@ -6,8 +6,8 @@
 mod fields;
 mod parse;
 
-pub(crate) use fields::Fields;
-pub(crate) use parse::parse;
+pub use fields::Fields;
+pub use parse::parse;
 
 use std::borrow::Cow;
 
@@ -15,31 +15,44 @@ use crate::finding::{Code, Finding, Span};
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
-pub(crate) struct Node<'t> {
-    pub(crate) span: Span,
-    pub(crate) value: Value<'t>,
+pub struct Node<'t> {
+    /// Where it stands.
+    pub span: Span,
+    /// The value itself.
+    pub value: Value<'t>,
 }
 
+/// A value of TOML or JSON.
 #[derive(Debug, Clone)]
-pub(crate) enum Value<'t> {
+pub enum Value<'t> {
+    /// `null`, in JSON only.
     Null,
+    /// `true` or `false`.
     Bool(bool),
     /// A number as written.
     Number(Cow<'t, str>),
     /// A string; `inner` is where its first character stands, if it is written without escapes.
     Text {
+        /// The string, without quotes and escapes.
         text: Cow<'t, str>,
+        /// Where its first character stands.
         inner: Option<usize>,
     },
+    /// A list.
     List(Vec<Node<'t>>),
+    /// A table or object, in the order of the text.
     Table(Vec<Entry<'t>>),
 }
 
+/// One field of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry<'t> {
-    pub(crate) key: Cow<'t, str>,
-    pub(crate) key_span: Span,
-    pub(crate) node: Node<'t>,
+pub struct Entry<'t> {
+    /// Its key.
+    pub key: Cow<'t, str>,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// Its value.
+    pub node: Node<'t>,
 }
 
 impl<'t> Node<'t> {
@@ -55,13 +68,18 @@ impl<'t> Node<'t> {
     }
 
     /// A finding that something else was expected here.
-    pub(crate) fn expected(&self, code: Code, what: &str) -> Finding {
+    #[must_use]
+    pub fn expected(&self, code: Code, what: &str) -> Finding {
         Finding::new(code, format!("expected {what}, found {}", self.kind()))
             .at(self.span)
             .help(format!("write {what}"))
     }
 
-    pub(crate) fn text(&self, code: Code) -> Result<&str, Finding> {
+    /// The string that is expected here.
+    ///
+    /// # Errors
+    /// A finding of `code` if it is something else.
+    pub fn text(&self, code: Code) -> Result<&str, Finding> {
         match &self.value {
             Value::Text { text, .. } => Ok(text),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Table(_) => {
@@ -70,7 +88,11 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(crate) fn flag(&self, code: Code) -> Result<bool, Finding> {
+    /// The boolean that is expected here.
+    ///
+    /// # Errors
+    /// A finding of `code` if it is something else.
+    pub fn flag(&self, code: Code) -> Result<bool, Finding> {
         match &self.value {
             Value::Bool(flag) => Ok(*flag),
             Value::Null | Value::Text { .. } | Value::Number(_) | Value::List(_) | Value::Table(_) => {
@@ -79,7 +101,11 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(crate) fn whole(&self, code: Code) -> Result<u64, Finding> {
+    /// The whole number that is expected here.
+    ///
+    /// # Errors
+    /// A finding of `code` if it is something else, or does not fit.
+    pub fn whole(&self, code: Code) -> Result<u64, Finding> {
         match &self.value {
             Value::Number(text) => text.parse().map_err(|_| {
                 Finding::new(code, format!("`{text}` is not a whole number that fits"))
@@ -92,7 +118,11 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(crate) fn list(&self, code: Code) -> Result<&[Self], Finding> {
+    /// The list that is expected here.
+    ///
+    /// # Errors
+    /// A finding of `code` if it is something else.
+    pub fn list(&self, code: Code) -> Result<&[Self], Finding> {
         match &self.value {
             Value::List(items) => Ok(items),
             Value::Null | Value::Text { .. } | Value::Bool(_) | Value::Number(_) | Value::Table(_) => {
@@ -101,7 +131,11 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub(crate) fn table(&self, code: Code) -> Result<&[Entry<'t>], Finding> {
+    /// The table that is expected here.
+    ///
+    /// # Errors
+    /// A finding of `code` if it is something else.
+    pub fn table(&self, code: Code) -> Result<&[Entry<'t>], Finding> {
         match &self.value {
             Value::Table(entries) => Ok(entries),
             Value::Null | Value::Text { .. } | Value::Bool(_) | Value::Number(_) | Value::List(_) => {
@@ -111,7 +145,10 @@ impl<'t> Node<'t> {
     }
 
     /// Puts a finding about the text of this string where it stands in the document.
-    pub(crate) fn place<T>(&self, result: Result<T, Finding>) -> Result<T, Finding> {
+    ///
+    /// # Errors
+    /// The finding, placed.
+    pub fn place<T>(&self, result: Result<T, Finding>) -> Result<T, Finding> {
         let inner = match &self.value {
             Value::Text { inner, .. } => *inner,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Table(_) => None,

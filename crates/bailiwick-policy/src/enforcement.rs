@@ -4,6 +4,7 @@
 //! every aspect, and what is not known to be held is `unsupported`.
 
 pub mod judge;
+pub mod mechanism;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -168,6 +169,19 @@ impl Held {
 }
 
 /// How every aspect is held.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::enforcement::{Aspect, Coverage, Floor, Held, Level, Requirement};
+///
+/// let coverage = Coverage::of(|aspect| match aspect {
+///     Aspect::Network => Held::unsupported("it opens no namespace"),
+///     _ => Held::kernel("mounts"),
+/// });
+/// assert_eq!(coverage.held(Aspect::Network).level, Level::Unsupported);
+/// let floor = Floor::none().with(Requirement::level(Aspect::Network, Level::Kernel));
+/// assert_eq!(coverage.below(&floor).len(), 1, "below the floor nothing starts");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage(BTreeMap<Aspect, Held>);
 
@@ -302,8 +316,17 @@ impl FromStr for Requirement {
     }
 }
 
+/// A name that nothing has.
+#[derive(Debug, thiserror::Error)]
+#[error("`{text}` is not known ({hint})")]
+struct UnknownName {
+    text: String,
+    /// What was meant, or what names there are.
+    hint: String,
+}
+
 /// The value of that name, or what names there are.
-fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, UnknownName> {
     if let Some(found) = all.iter().find(|value| name(**value) == text) {
         return Ok(*found);
     }
@@ -311,7 +334,7 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
     let meant = nearest(text, names.iter().copied());
     let hint = meant
         .map_or_else(|| format!("one of {}", names.join(", ")), |meant| format!("did you mean `{meant}`?"));
-    Err(format!("`{text}` is not known ({hint})"))
+    Err(UnknownName { text: text.to_owned(), hint })
 }
 
 /// A demand that is not reached.

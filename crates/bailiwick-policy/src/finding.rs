@@ -192,7 +192,7 @@ impl std::error::Error for Findings {}
 
 /// Collects findings so that an author sees all of them at once, up to a limit.
 #[derive(Debug, Default)]
-pub(crate) struct Collector {
+pub struct Collector {
     found: Vec<Finding>,
     dropped: usize,
 }
@@ -201,7 +201,8 @@ impl Collector {
     /// More than this many findings help no one.
     const LIMIT: usize = 1_000;
 
-    pub(crate) fn push(&mut self, finding: Finding) {
+    /// Adds a finding; beyond the limit it is only counted.
+    pub fn push(&mut self, finding: Finding) {
         if self.found.len() < Self::LIMIT {
             self.found.push(finding);
         } else {
@@ -210,17 +211,21 @@ impl Collector {
     }
 
     /// Whether a further finding would not be shown: no need to look for the best advice.
-    pub(crate) fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.found.len() >= Self::LIMIT
     }
 
     /// Keeps the value of `result`, or its finding.
-    pub(crate) fn keep<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
+    pub fn keep<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
         result.map_err(|finding| self.push(finding)).ok()
     }
 
     /// `value` if nothing was found, else every finding in the order of the text.
-    pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Findings> {
+    ///
+    /// # Errors
+    /// The findings.
+    pub fn finish<T>(mut self, value: T) -> Result<T, Findings> {
         if self.found.is_empty() {
             return Ok(value);
         }

@@ -7,17 +7,23 @@ mod authority;
 mod check;
 mod hidden;
 mod limits;
+mod package;
 mod policy;
+mod policy_builder;
 mod read;
 mod render;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 pub use check::{Checked, CheckedTool, ExplainedRequest, Origin};
 pub use limits::{Limit, Limits};
+pub use package::Package;
 pub use policy::{Risk, Stance, ToolPolicy};
+pub use policy_builder::ToolPolicyBuilder;
 pub use schema::SCHEMA;
+pub use variables::{BoundValues, Variable, VariableSource};
 
 pub(crate) use authority::{named_for_writing, symbolic};
 pub(crate) use read::read_node;
@@ -36,6 +42,19 @@ pub const MAX_CAPABILITIES: usize = 200_000;
 pub const MAX_LINES_OF_TOOLS: usize = 2_000_000;
 
 /// A manifest as written, every line of it understood.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::manifest::Manifest;
+///
+/// let manifest = Manifest::parse(
+///     "name = 'notes'\nversion = '1'\n[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/notes/**']\n",
+/// )?;
+/// assert_eq!(manifest.tools()[0].name(), "read");
+/// let wrong = Manifest::parse("name = 'notes'\nversion = '1'\nserver_capabilities = ['fs:raed:/notes']\n");
+/// assert!(wrong.unwrap_err().to_string().contains("raed"), "a finding says where and how to write it");
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Manifest {
     pub(crate) name: String,
@@ -48,6 +67,8 @@ pub struct Manifest {
     pub(crate) tools: Vec<Tool>,
     pub(crate) limits: Limits,
     pub(crate) pins: Pins,
+    pub(crate) variables: BTreeMap<String, Variable>,
+    pub(crate) package: Option<Package>,
 }
 
 /// A line and where it stands.
@@ -182,6 +203,12 @@ impl Manifest {
         &self.limits
     }
 
+    /// Which server it is for, if it says so.
+    #[must_use]
+    pub const fn package(&self) -> Option<&Package> {
+        self.package.as_ref()
+    }
+
     /// Pinned hashes.
     #[must_use]
     pub const fn pins(&self) -> &Pins {
@@ -229,7 +256,8 @@ impl Tool {
     /// Whether the tool says anything about files, so that paths in its arguments can be judged.
     #[must_use]
     pub fn has_file_stance(&self) -> bool {
-        let stances = self.policy.iter().flat_map(|policy| [policy.read(), policy.write()]);
+        let held = self.policy.iter().filter(|policy| policy.is_enforced());
+        let stances = held.flat_map(|policy| [policy.read(), policy.write()]);
         let by_policy = stances.into_iter().any(|stance| !stance.is_unspecified());
         by_policy || self.lines().any(|line| matches!(line.value, Capability::Fs { .. }))
     }

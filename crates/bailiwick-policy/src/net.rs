@@ -8,6 +8,7 @@
 mod decide;
 mod host;
 mod http;
+mod listen;
 mod port;
 mod request;
 mod rule;
@@ -20,6 +21,7 @@ mod url_path;
 
 pub use host::{Host, HostPattern};
 pub use http::{Method, Methods, Scheme, Schemes, percent_decoded};
+pub use listen::Listen;
 pub use port::PortRange;
 pub use request::{NetRequest, Speak};
 pub use rule::{NetRule, Speech};
@@ -29,5 +31,6 @@ pub use special::{canonical_ip, is_special, special_blocks};
 pub use url_path::UrlPath;
 
 pub(crate) use host::parse_host_pattern;
+pub(crate) use listen::{ListenScope, parse_listen};
 pub(crate) use port::parse_ports;
 pub(crate) use url_path::judge_name;

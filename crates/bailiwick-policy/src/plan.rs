@@ -24,16 +24,30 @@ use crate::enforcement::{Aspect, Floor, Level, Requirement};
 use crate::facts::{HostFacts, Place};
 use crate::finding::Finding;
 use crate::manifest::{Checked, CheckedTool, Limits, Origin};
-use crate::net::NetRule;
+use crate::net::{HostPattern, Listen, NetRule};
 use crate::path::AbsPath;
 
 /// What a sandbox must hold.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::capability::CapabilitySet;
+/// use bailiwick_policy::facts::HostFacts;
+/// use bailiwick_policy::plan::Plan;
+///
+/// let granted = CapabilitySet::new(["fs:read:/data", "fs:read,write:/out"])?;
+/// let plan = Plan::of("report", granted.authority(), &HostFacts::unknown())?;
+/// let writable: Vec<_> = plan.files().iter().filter(|file| file.writable()).map(|file| file.path().to_string()).collect();
+/// assert_eq!(writable, ["/out"]);
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
     subject: Subject,
     command: Option<(String, Vec<String>)>,
     files: Vec<FileGrant>,
     network: Network,
+    listens: Vec<Sourced<Listen>>,
     exec: Exec,
     environment: Environment,
     ipc: Ipc,
@@ -169,6 +183,18 @@ impl Plan {
         build::of_authority(name, authority, facts)
     }
 
+    /// The same plan on a host of which more is known: where its paths lie, what is never visible or writable.
+    #[must_use]
+    pub fn located(mut self, facts: &HostFacts) -> Self {
+        for grant in &mut self.files {
+            (grant.source, grant.place) = facts.located(&grant.path());
+        }
+        self.protected = facts.protected().to_vec();
+        self.locked = facts.locked().to_vec();
+        self.places = facts.places().map(|(path, place)| (path.clone(), place)).collect();
+        self
+    }
+
     /// The same plan with other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
@@ -230,6 +256,12 @@ impl Plan {
     #[must_use]
     pub const fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The ports on which connections come in from outside. Only what a line names: no plan opens every port.
+    #[must_use]
+    pub fn listens(&self) -> &[Sourced<Listen>] {
+        &self.listens
     }
 
     /// Which programs may be started.
@@ -307,10 +339,11 @@ impl Plan {
     }
 
     /// What is demanded where nobody says otherwise: files by the kernel; the network by the kernel if there is
-    /// none, else at least through a supervisor.
+    /// none in either direction, else at least through a supervisor.
     #[must_use]
     pub fn floor(&self) -> Floor {
-        let network = if self.network == Network::None { Level::Kernel } else { Level::Mediated };
+        let closed = self.network == Network::None && self.listens.is_empty();
+        let network = if closed { Level::Kernel } else { Level::Mediated };
         Floor::none()
             .with(Requirement::level(Aspect::Files, Level::Kernel))
             .with(Requirement::level(Aspect::Network, network))
@@ -343,5 +376,12 @@ impl Network {
     #[must_use]
     pub fn rules(&self) -> &[Sourced<NetRule>] {
         if let Self::Allow(rules) = self { rules } else { &[] }
+    }
+
+    /// Whether a rule lets a name resolve to a private address.
+    #[must_use]
+    pub fn opens_private_names(&self) -> bool {
+        let is_name = |rule: &NetRule| matches!(rule.host(), HostPattern::Name(_) | HostPattern::Below(_));
+        self.rules().iter().any(|rule| is_name(&rule.value) && rule.value.opens_private())
     }
 }

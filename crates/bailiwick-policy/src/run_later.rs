@@ -35,6 +35,17 @@ pub fn is_repository(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
+/// Whether git keeps the repository of a submodule in a directory. What runs code in it has names of its own on the list,
+/// whether it is a repository yet or not.
+#[must_use]
+pub fn is_module(directory: &[u8], ground: &impl Ground) -> bool {
+    let parent = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/');
+    let modules =
+        parent(directory).and_then(|at| directory.get(..at)).filter(|path| is_called(path, "modules"));
+    let owner = modules.and_then(|modules| modules.get(..parent(modules)?));
+    owner.is_some_and(|owner| Place::Git.is_at(owner, ground))
+}
+
 /// What a path is to the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {

@@ -10,6 +10,19 @@ use crate::manifest::{Manifest, read_node};
 const FORMAT: &str = "bailiwick.snapshot/1";
 
 /// A manifest as it was reviewed.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::manifest::Manifest;
+/// use bailiwick_policy::snapshot::Snapshot;
+///
+/// let manifest = Manifest::parse("name = 'n'\nversion = '1'\nserver_capabilities = ['fs:read:/a']\n")?;
+/// let snapshot = Snapshot::of(manifest)?;
+/// let text = snapshot.to_text()?;
+/// assert_eq!(Snapshot::parse(&text)?.hash(), snapshot.hash());
+/// assert!(Snapshot::parse(&text.replace("/a", "/b")).is_err(), "its hash is verified");
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     manifest: Manifest,

@@ -279,7 +279,9 @@ fn kinds_of(line: &Capability) -> Option<&'static [Kind]> {
         Capability::Net(_) => &[Kind::Net],
         Capability::Exec { .. } => &[Kind::Exec],
         Capability::Env { .. } => &[Kind::Env],
-        Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => return None,
+        Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
+            return None;
+        }
     })
 }
 

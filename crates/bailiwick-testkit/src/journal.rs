@@ -1,7 +1,7 @@
 //! A directory with a journal in it.
 
+use bailiwick_journal::format::{Event, Kind, Record, SessionId, Tamper};
 use bailiwick_journal::{Durability, Expected, Filter, Journal, Options, Report, records, verify};
-use bailiwick_policy::journal::{Event, Kind, Record, SessionId, Tamper};
 use std::path::{Path, PathBuf};
 
 /// A directory for a journal, removed when dropped.

@@ -10,6 +10,12 @@
 pub mod child;
 #[cfg(feature = "journal")]
 pub mod journal;
+mod plain_user;
+mod poorer;
 mod skip;
+mod world;
 
+pub use plain_user::{reachable_program, run_again_as_plain_user};
+pub use poorer::{on_a_poorer_host, sleepers};
 pub use skip::skip;
+pub use world::{World, is_in_world, world_mark};

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use bailiwick::{Caveats, Scope, Session, Tool, ToolContext, ToolError};
+use bailiwick::{Caveats, Output, Scope, Session, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 struct WordCount;
@@ -21,12 +21,12 @@ impl Tool for WordCount {
         json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] })
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
         let mut text = String::new();
         let mut file = context.open_read(path)?;
-        file.read_to_string(&mut text).map_err(|error| ToolError::Other(error.to_string()))?;
-        Ok(json!({ "words": text.split_whitespace().count() }))
+        file.read_to_string(&mut text).map_err(|error| ToolError::failed(error.to_string()))?;
+        Ok(json!({ "words": text.split_whitespace().count() }).into())
     }
 }
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(notes.join("a.txt"), "three little words")?;
 
     let registry =
-        bailiwick::registry_in(&temp.path().join("state"), Session::new("/"))?.tool(WordCount).build()?;
+        bailiwick::builder_in(&temp.path().join("state"), Session::new("/"))?.tool(WordCount).build()?;
     let grant = registry.mint_grant(&Caveats {
         fs_read: Scope::only([notes.display().to_string()]),
         valid_for_generation: Scope::All,

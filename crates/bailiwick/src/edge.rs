@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bailiwick_guard::{Registry, RegistryBuilder, Session, tools};
-use bailiwick_journal::{Journal, JournalFault, Options, new_session};
+use bailiwick_guard::{BuildError, Registry, RegistryBuilder, Session, tools};
+use bailiwick_journal::{Cause, Journal, JournalFault, Options, OwnDirs, new_session};
 
 /// Why there is no registry.
 #[derive(Debug, thiserror::Error)]
@@ -17,37 +17,59 @@ pub enum EdgeFault {
     /// The journal cannot be kept, and nothing runs unrecorded.
     #[error(transparent)]
     Journal(#[from] JournalFault),
+    /// The registry cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl EdgeFault {
+    /// Why nothing can be recorded, and so nothing may run.
+    fn into_refusal(self) -> JournalFault {
+        match self {
+            Self::Journal(fault) => fault,
+            Self::NoState | Self::NoDirectory(_) | Self::Build(_) => JournalFault::Io {
+                step: "open",
+                path: PathBuf::from("bailiwick/journal"),
+                cause: Cause::Words(self.to_string()),
+            },
+        }
+    }
 }
 
 /// A registry with the tools that come with the library, working in the current directory, its journal under
-/// `$XDG_STATE_HOME/bailiwick/journal`. Add tools and rules, then build it.
+/// `$XDG_STATE_HOME/bailiwick/journal`. Where there is nowhere to keep the journal, every call is refused and the denial
+/// says why: nothing runs unrecorded. [`builder`] says it at once, and takes tools and rules of your own.
+#[must_use]
+pub fn registry() -> Registry {
+    let built = builder().and_then(|builder| Ok(builder.build()?));
+    built.unwrap_or_else(|fault| Registry::refusing(fault.into_refusal()))
+}
+
+/// The same, to add tools and rules to before it is built.
 ///
 /// # Errors
 /// If there is nowhere to keep the journal.
 #[expect(clippy::disallowed_methods, reason = "this is the edge: facts are gathered here, once")]
-pub fn registry() -> Result<RegistryBuilder, EdgeFault> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = absolute("HOME");
-    let state = absolute("XDG_STATE_HOME").or_else(|| home.as_ref().map(|home| home.join(".local/state")));
-    let state = state.ok_or(EdgeFault::NoState)?.join("bailiwick");
+pub fn builder() -> Result<RegistryBuilder, EdgeFault> {
+    let own = OwnDirs::new(|name| std::env::var_os(name));
+    let state = own.state.ok_or(EdgeFault::NoState)?;
     let cwd = std::env::current_dir().map_err(EdgeFault::NoDirectory)?;
     let mut session = Session::new(cwd).with_env(
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
     );
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
-    session = session.with_own(config.map(|config| config.join("bailiwick")));
-    if let Some(home) = home {
+    session = session.with_own(own.config);
+    if let Some(home) = own.home {
         session = session.with_home(home);
     }
-    registry_in(&state, session)
+    builder_in(&state, session)
 }
 
 /// The same, with the journal in `state/journal` and surroundings of your own.
 ///
 /// # Errors
 /// If the journal cannot be kept there.
-pub fn registry_in(state: &Path, session: Session) -> Result<RegistryBuilder, EdgeFault> {
+pub fn builder_in(state: &Path, session: Session) -> Result<RegistryBuilder, EdgeFault> {
     let journal = Journal::open(&state.join("journal"), new_session()?, Options::default())?;
     Ok(tools::all(Registry::builder(journal, session.with_own([state.to_owned()]))))
 }

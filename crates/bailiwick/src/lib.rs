@@ -1,57 +1,74 @@
 //! Bailiwick for authors of Rust agents: tools that run only with leave, and only within it.
 //!
-//! # A tour
+//! # First steps
 //!
-//! Say what a session may touch, and mint a [`Grant`]. Then every call goes through the gate:
+//! Say what a session may touch, and call a tool. The gate judges every call, the sandbox holds every program, and the
+//! journal has what happened:
 //!
 //! ```
-//! use bailiwick::{Caveats, CountBound, Scope, Session};
+//! use bailiwick::{Caveats, CountBound, Scope, Session, ToolError};
+//! use serde_json::json;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let state = tempfile::tempdir()?;
-//! let registry = bailiwick::registry_in(state.path(), Session::new("/"))?.build()?;
+//! // `bailiwick::registry()` keeps its journal where the user's programs keep theirs; this one keeps it elsewhere.
+//! let registry = bailiwick::builder_in(state.path(), Session::new("/"))?.build()?;
 //!
 //! // May start `echo`, at most twice, and nothing else.
-//! let caveats = Caveats {
+//! let granted = Caveats {
 //!     exec: Scope::only(["echo".to_owned()]),
 //!     max_calls: CountBound::AtMost(2),
+//!     valid_for_generation: Scope::All,
 //!     ..Caveats::bottom()
 //! };
-//! let caveats = Caveats { valid_for_generation: Scope::All, ..caveats };
-//! let grant = registry.mint_grant(&caveats)?;
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let out = registry.dispatch("shell", serde_json::json!({"program": "echo", "args": ["hi"]}), &grant).await?;
+//! let out = registry.dispatch("shell", json!({ "program": "echo", "args": ["hi"] }), &granted).await?;
 //! assert_eq!(out["stdout"], "hi\n");
 //!
-//! let denied = registry.dispatch("shell", serde_json::json!({"program": "rm", "args": ["-rf", "/"]}), &grant).await;
-//! assert_eq!(denied.unwrap_err().code(), "exec-not-granted");
-//! assert_eq!(grant.calls_left(), Some(1), "a denial costs nothing");
+//! let denied = registry.dispatch("shell", json!({ "program": "rm", "args": ["-rf", "/"] }), &granted).await;
+//! let Err(ToolError::Denied { capability, .. }) = denied else { panic!("rm must not run") };
+//! assert_eq!(capability, "exec:spawn:rm", "what a person would have to grant");
 //! # Ok::<(), bailiwick::ToolError>(()) })?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - **Write a tool**: implement [`Tool`]. It gets a [`ToolContext`], which holds only the meet of what was granted
-//!   and what the tool [needs](Required), and opens files so that what was checked is what is opened.
-//! - **Hold tools to a manifest**: [`Manifest::parse`], then `check`, then [`RegistryBuilder::manifest`].
-//! - **Judge calls yourself**: an [`Interceptor`] may refuse, ask or rewrite, and never grant.
-//! - **Ask a person**: an [`Approver`]; without one, whatever needs consent is denied.
-//! - **Take it all back**: [`Registry::revoke`].
-//! - **See what happened**: every check is in the [`journal`]; `bailiwick log` reads and verifies it.
+//! The same as a program: `cargo run -p bailiwick --example leash`.
 //!
-//! The [tools] for files read, write, edit, list and search; with the feature `fetch`, `web_fetch` reads the web. The
-//! `shell` tool starts programs in the native sandbox, held to the call's own authority; its result says by whom
-//! each axis was held.
+//! # Where to go from here
+//!
+//! | to | use | example |
+//! |---|---|---|
+//! | call tools under a session's authority | [`registry`], [`Caveats`], [`Registry::dispatch`] | `leash` |
+//! | tell a refusal from a failure | [`Registry::run`], [`Outcome`], [`Denial`], [`ToolFault`] | `fetch` |
+//! | write a tool | [`Tool`], [`ToolContext`], [`Required`] | `custom_tool` |
+//! | make a tool of one program | [`process_tool`], [`ToolPolicy`], [`Sandbox`] | `process_tool` |
+//! | ask what a list of capabilities allows | [`Capability`], [`CapabilitySet`] | `capabilities` |
+//! | hold tools to a manifest | [`Manifest::parse`], `check`, [`RegistryBuilder::manifest`] | |
+//! | judge calls yourself, or ask a person | [`Interceptor`], which never grants; [`Approver`] | |
+//! | hear of refusals, take a grant back | [`RegistryBuilder::on_denied`], [`Registry::revoke`] | |
+//! | see what happened | the [`journal`]; `bailiwick log` reads and verifies it | |
+//!
+//! # What holds, and what does not
+//!
+//! A tool cannot run without a [`Permit`], gets only the meet of what was granted and what it [needs](Required), and opens
+//! files so that what was checked is what is opened. That is code in the tool's own process: it holds tools that go through
+//! their context. Programs that `shell` and [`process_tool`] start are held by the native sandbox, and the result says by whom
+//! each axis was held (`enforcement`); where the host cannot hold it, nothing starts. The sandbox needs Linux 5.13.
+//!
+//! The [tools] for files read, write, edit, list and search; with the feature `fetch`, `web_fetch` reads the web.
 #![forbid(unsafe_code)]
 
 mod edge;
 
+pub use bailiwick_guard::tools::{ProcessTool, Sandbox, SandboxRun, process_tool};
 pub use bailiwick_guard::{
-    Approver, Call, Consent, Definition, Effect, Gate, Grant, Hints, Interceptor, Listener, News, Permit,
-    Registry, RegistryBuilder, Required, Rules, Session, Stream, Tool, ToolContext, ToolError, Verdict,
-    WriteMode, arguments, tools,
+    Approver, BuildError, Call, Consent, Content, Definition, Effect, Gate, Grant, GrantSource, Hints,
+    Interceptor, InterceptorError, Listener, News, Outcome, Output, Part, PendingCall, Permit, Registry,
+    RegistryBuilder, Required, ResourceBody, Rules, Session, Stream, Tool, ToolContext, ToolError, ToolFault,
+    Verdict, WriteMode, arguments, tools,
 };
 pub use bailiwick_journal as journal;
 pub use bailiwick_policy::authority::Authority;
@@ -61,5 +78,5 @@ pub use bailiwick_policy::denial::{Denial, DenialCode};
 pub use bailiwick_policy::facts::HostFacts;
 pub use bailiwick_policy::finding::{Finding, Findings};
 pub use bailiwick_policy::lattice::CountBound;
-pub use bailiwick_policy::manifest::{Checked, Manifest};
-pub use edge::{EdgeFault, registry, registry_in};
+pub use bailiwick_policy::manifest::{Checked, Manifest, Risk, ToolPolicy};
+pub use edge::{EdgeFault, builder, builder_in, registry};

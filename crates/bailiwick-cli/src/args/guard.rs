@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use bailiwick_clients::hooks::{AGENTS, Agent, GENERIC, agent};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 
 use super::{AnswerFormat, Format};
 
@@ -28,8 +30,15 @@ pub(crate) enum GuardCommand {
         after_help = "Examples:\n  bailiwick guard lint\n  bailiwick guard lint --format sarif --dir project"
     )]
     Lint(Lint),
-    /// Try the examples that are written beside the rules
-    #[command(after_help = "Example:\n  bailiwick guard test --dir project")]
+    /// Try the examples that are written beside the rules, or a session from a file
+    #[command(after_help = "Examples:
+  bailiwick guard test --dir project
+  bailiwick guard test --events session.jsonl     guards, hooks and validators, event by event
+
+A line is an event in the format of `hook generic`, with what is expected of it:
+  {\"event\":\"before\",\"tool\":\"Bash\",\"params\":{\"command\":\"ls\"},\"expect\":{\"decision\":\"allow\"}}
+  {\"event\":\"stop\",\"text\":\"done\",\"expect\":{\"inject\":\"run the tests\"}}
+`message` and `inject` are parts of what is said, `null` for nothing.")]
     Test(Tested),
     /// Show what the rules make of one call, and why
     #[command(after_help = "Examples:
@@ -60,6 +69,9 @@ pub(crate) struct Tested {
     /// The project's directory.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// Play these events instead, one JSON object a line, each with what is expected of it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
     /// How to print the result.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: AnswerFormat,
@@ -92,19 +104,11 @@ pub(crate) struct GuardInit {
     pub(crate) force: bool,
 }
 
-/// Whose hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Agent {
-    /// Claude Code.
-    ClaudeCode,
-    /// Codex CLI.
-    Codex,
-    /// Cursor.
-    Cursor,
-    /// Gemini CLI.
-    Gemini,
-    /// Any other, in the format of docs/hooks.md.
-    Generic,
+/// An agent by its name.
+fn agents() -> impl TypedValueParser<Value = &'static Agent> {
+    let shown = |agent: &Agent| PossibleValue::new(agent.name).help(agent.title);
+    let all = AGENTS.iter().map(shown).chain([shown(&GENERIC)]);
+    PossibleValuesParser::new(all).try_map(|name| agent(&name).ok_or("there is no agent of this name"))
 }
 
 /// Arguments of `hook`.
@@ -115,11 +119,15 @@ pub(crate) enum Agent {
 Exit codes: 0 judged, the answer is on stdout · 2 the call must not run, why is on stderr · 5 a fault after the call")]
 pub(crate) struct Hook {
     /// Whose format.
-    #[arg(value_enum)]
-    pub(crate) agent: Agent,
+    #[arg(value_parser = agents())]
+    pub(crate) agent: &'static Agent,
     /// Hold the tools that a manifest declares to their file policy and constraints too.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
+    /// The role for which validators are chosen, instead of the agent's own word for it; `TYPE=ROLE` for agents of that
+    /// type only, `main=ROLE` for the session's own. May be repeated.
+    #[arg(long, value_name = "[TYPE=]ROLE")]
+    pub(crate) role: Vec<String>,
 }
 
 /// Arguments of `trust`.
@@ -176,21 +184,37 @@ pub(crate) struct Pending {
 
 /// Arguments of `install`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(group = clap::ArgGroup::new("what").required(true).args(["hooks", "servers"]), after_help = "Examples:
   bailiwick install --hooks                       for every agent that has settings here
   bailiwick install --hooks claude-code codex
   bailiwick install --hooks --project . claude-code
   bailiwick install --hooks --undo
+  bailiwick install --servers --dry-run           for every client that has servers here
+  bailiwick install --servers --client cursor
+  bailiwick install --servers --project .
+  bailiwick install --servers --undo
 
-Only the entries of `bailiwick hook` are added or removed; the rest of a file stays as it is written.
-Exit codes: 0 done · 2 usage · 3 a settings file cannot be read or is not JSON · 5 fault")]
+Only entries of ours are added or removed; the rest of a file stays as it is written. A server is put behind
+`bailiwick wrap` if there is a manifest $XDG_CONFIG_HOME/bailiwick/servers/NAME.toml; others are listed.
+Exit codes: 0 done · 1 there are no settings · 2 usage · 3 a settings file cannot be read · 5 fault")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Install {
     /// Put in hook entries.
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub(crate) hooks: bool,
-    /// Which agents; those with a settings folder if none is named.
-    #[arg(value_enum)]
-    pub(crate) agents: Vec<Agent>,
+    /// Put `bailiwick wrap` before the commands of MCP servers.
+    #[arg(long)]
+    pub(crate) servers: bool,
+    /// Which agents get hooks; those with a settings folder if none is named.
+    #[arg(value_parser = agents(), conflicts_with = "servers")]
+    pub(crate) agents: Vec<&'static Agent>,
+    /// Whose servers: claude-code, claude-desktop, cursor, vscode, codex, gemini, windsurf, zed, opencode,
+    /// copilot, qwen or all.
+    #[arg(long, value_name = "NAME", default_value = "all", conflicts_with = "hooks")]
+    pub(crate) client: String,
+    /// Where the manifests of servers are, each called after its server.
+    #[arg(long, value_name = "DIR", conflicts_with = "hooks")]
+    pub(crate) manifest_dir: Option<PathBuf>,
     /// Into this project's settings instead of the user's.
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,

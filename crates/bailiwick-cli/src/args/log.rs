@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bailiwick_policy::journal::{Decision, Digest, Kind, Point, SessionId};
+use bailiwick_journal::format::{Decision, Digest, Kind, Point, SessionId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 

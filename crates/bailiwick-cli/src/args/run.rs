@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bailiwick_egress::Resolver;
-use bailiwick_guard::FixedHosts;
+#[cfg(target_os = "linux")]
+use bailiwick_launch::{FixedHosts, Resolver};
 use bailiwick_policy::enforcement::Requirement;
+use bailiwick_policy::units;
 use clap::{Args, ValueEnum};
 
 use super::AnswerFormat;
@@ -20,11 +21,17 @@ use crate::facts::Setting;
   bailiwick run -- /bin/true
   bailiwick run --cap fs:read,write:$PWD/** -- git status
   bailiwick run --cap fs:read,write:$PWD/** --cap net:connect:registry.npmjs.org:443 --net-log -- npm install
+  bailiwick run --tell -- git log                 which files is it refused?
   bailiwick run --manifest server.toml --timeout 30s --report status.json -- node server.js
+  bailiwick run --manifest server.toml --cwd ~/project
+  bailiwick run --cap fs:read:/opt/models?code=true -- python3 serve.py
 
-The command itself is granted by being named; anything it starts needs --cap exec:spawn:NAME. Nothing of
-the caller's environment is visible but PATH, HOME, LANG and TERM, with values of the sandbox's own.
+The command itself is granted by being named, with the code that it brings (a virtual environment, the modules
+beside an entry point); anything it starts needs --cap exec:spawn:NAME. It is found as your shell would find it;
+names in manifests are found in the system's folders and `[programs] path` of config.toml. Nothing of the caller's
+environment is visible but PATH, HOME, LANG, TERM and USER, with values of the sandbox's own.
 Exit codes: the command's own; 125 refused or not confined · 126 not executable · 127 not found")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Run {
     /// What the command may touch, such as `fs:read:/data`; may be repeated.
     #[arg(long = "cap", value_name = "CAPABILITY")]
@@ -65,24 +72,80 @@ pub(crate) struct Run {
     /// The largest file that may be written.
     #[arg(long, value_name = "SIZE")]
     pub(crate) file_size: Option<Size>,
+    /// Watch every file that the command looks for; if it fails, name each that it was refused and the host has, with
+    /// the `--cap` for just that. Slower; `--backend native` only.
+    #[arg(long)]
+    pub(crate) tell: bool,
     /// Say on stderr whom the command reaches and whom it may not.
     #[arg(long)]
     pub(crate) net_log: bool,
     #[command(flatten)]
     pub(crate) names: NameOptions,
-    /// Record the run in the journal there, or in the usual one.
+    /// Record the run in a session of its own, in the journal there or in the usual one, instead of the shared session
+    /// of the day.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     pub(crate) journal: Option<Option<PathBuf>>,
+    /// Record nothing.
+    #[arg(long, conflicts_with = "journal")]
+    pub(crate) no_journal: bool,
     /// Run without any sandbox. Recorded in the journal.
-    #[arg(long, conflicts_with_all = ["backend", "requirements"])]
+    #[arg(long, conflicts_with_all = ["backend", "requirements", "no_journal"])]
     pub(crate) unconfined_i_accept_the_risk: bool,
-    /// The command and its arguments.
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    /// Where the command starts, instead of the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reserved: Reserved,
+    /// The command and its arguments; without it the manifest's own is run.
+    #[arg(required_unless_present = "manifest", last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// How names of the network are found.
+/// Flags that mean nothing yet and are refused with what to use instead.
 #[derive(Debug, Args)]
+pub(crate) struct Reserved {
+    /// It will show what a run would change and change nothing.
+    #[arg(long, hide = true)]
+    pub(crate) dry_run: bool,
+}
+
+impl Run {
+    /// The same command line for a server that a manifest holds and `wrap` speaks to.
+    pub(crate) const fn for_server(
+        manifest: Option<PathBuf>,
+        settings: Vec<Setting>,
+        names: NameOptions,
+        command: Vec<OsString>,
+    ) -> Self {
+        Self {
+            caps: Vec::new(),
+            manifest,
+            tool: None,
+            settings,
+            backend: Backend::Native,
+            requirements: Vec::new(),
+            report: None,
+            timeout: None,
+            die_with_parent: false,
+            memory: None,
+            pids: None,
+            cpu: None,
+            file_size: None,
+            tell: false,
+            net_log: false,
+            names,
+            journal: None,
+            no_journal: true,
+            unconfined_i_accept_the_risk: false,
+            cwd: None,
+            reserved: Reserved { dry_run: false },
+            command,
+        }
+    }
+}
+
+/// How names of the network are found.
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NameOptions {
     /// Ask this name server instead of the system's resolver.
     #[arg(long, value_name = "ADDRESS")]
@@ -92,6 +155,7 @@ pub(crate) struct NameOptions {
     hosts: Vec<HostEntry>,
 }
 
+#[cfg(target_os = "linux")]
 impl NameOptions {
     /// Who is asked for addresses.
     pub(crate) fn resolver(&self) -> Resolver {
@@ -127,10 +191,14 @@ pub(crate) enum Backend {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bailiwick doctor
+  bailiwick doctor --agents                       do the hooks of my agents answer?
   bailiwick doctor --format json
 
-Exit codes: 0 the default floor is reached · 1 it is not · 2 usage")]
+Exit codes: 0 the default floor is reached, or every hook answers · 1 not so · 2 usage")]
 pub(crate) struct Doctor {
+    /// Instead of the host, try the hooks in agents' settings: each command as it is written there.
+    #[arg(long)]
+    pub(crate) agents: bool,
     /// How to print what was found.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: AnswerFormat,
@@ -175,8 +243,7 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-        let value = with_unit(text, &units, 1_000).filter(|value| *value > 0);
+        let value = units::duration_ms(text).filter(|value| *value > 0);
         value
             .map(|value| Self(Duration::from_millis(value)))
             .ok_or("write a time such as `30s` or `500ms`".to_owned())
@@ -187,8 +254,10 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let value = with_unit(text, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], 1);
-        value.filter(|value| *value > 0).map(Self).ok_or("write a size such as `512M` or `2G`".to_owned())
+        units::bytes(text)
+            .filter(|value| *value > 0)
+            .map(Self)
+            .ok_or("write a size such as `512M` or `2G`".to_owned())
     }
 }
 
@@ -196,11 +265,8 @@ impl FromStr for Thousandths {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-        let digits = format!("{whole}{part:0<3}");
-        let value = digits.parse::<u64>().ok().filter(|value| *value > 0 && part.len() <= 3);
-        let clean = digits.bytes().all(|byte| byte.is_ascii_digit());
-        value.filter(|_| clean).map(Self).ok_or("write a number such as `1` or `0.5`".to_owned())
+        let value = units::thousandths(text).filter(|value| *value > 0);
+        value.map(Self).ok_or("write a number such as `1` or `0.5`".to_owned())
     }
 }
 
@@ -226,12 +292,4 @@ impl FromStr for NameServer {
         let address = address.or_else(|| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53)));
         address.map(Self).ok_or(format!("`{text}` is not an address such as `9.9.9.9` or `127.0.0.1:5353`"))
     }
-}
-
-fn with_unit(text: &str, units: &[(&str, u64)], plain: u64) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at_checked(digits)?;
-    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-    let factor = if unit.is_empty() { Some(plain) } else { factor };
-    number.parse::<u64>().ok()?.checked_mul(factor?)
 }

@@ -40,6 +40,16 @@ fn main() -> ExitCode {
 fn read(url: &str) -> Result<Vec<u8>, String> {
     let mut html = String::new();
     std::io::stdin().take(MOST).read_to_string(&mut html).map_err(|fault| fault.to_string())?;
+    main_content(html, url)
+}
+
+#[cfg(target_os = "linux")]
+fn main_content(html: String, url: &str) -> Result<Vec<u8>, String> {
     let page = bailiwick_page::read(html, url)?;
     serde_json::to_vec(&page).map_err(|fault| fault.to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main_content(_: String, _: &str) -> Result<Vec<u8>, String> {
+    Err("`bailiwick serve`, which starts it, needs Linux".to_owned())
 }

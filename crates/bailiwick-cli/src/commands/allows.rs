@@ -75,6 +75,7 @@ fn allows_itself(authority: &Authority, request: &Capability) -> bool {
     let Capability::Fs { actions, path } = request else { return false };
     let requests = [
         (FsActions::READ, Request::Read(path.base())),
+        (FsActions::CODE, Request::MapCode(path.base())),
         (FsActions::WRITE, Request::Write(path.base())),
         (FsActions::CREATE, Request::Create(path.base())),
         (FsActions::DELETE, Request::Delete(path.base())),
@@ -173,6 +174,6 @@ fn document(case: &Case, decision: &Decision, tool: Option<&str>) -> serde_json:
         "near": lines(&decision.explained.near),
         "only_itself": decision.only_itself,
         "deciding": explanation.deciding(),
-        "smallest_grant": explanation.smallest_grant(),
+        "smallest_grant": explanation.smallest_grant().map(ToString::to_string),
     })
 }

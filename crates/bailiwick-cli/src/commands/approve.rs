@@ -1,8 +1,8 @@
 //! `bailiwick approve`, `deny` and `pending`: a person's answer to a call that waits for one.
 
-use bailiwick_guard::Consent;
+use bailiwick_guardrails::Consent;
 use bailiwick_guardrails::approvals::{self, Answer as Given, Pending};
-use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, Kind};
 use serde_json::json;
 
 use super::hook::act;

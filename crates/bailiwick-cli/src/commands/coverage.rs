@@ -28,7 +28,9 @@ pub(super) fn run(args: &Coverage) -> anyhow::Result<Answer> {
         Err(unplanned) => return Ok(unplanned.refusal()),
     };
     let targets = Target::ALL.into_iter().map(|target| Row::of(target, &planned.plan));
-    let rows: Vec<Row> = std::iter::once(Row::native(&planned.plan)).chain(targets).collect();
+    #[cfg(target_os = "linux")]
+    let targets = std::iter::once(Row::native(&planned.plan)).chain(targets);
+    let rows: Vec<Row> = targets.collect();
     let text = match args.format {
         CoverageFormat::Text => text(&planned, &rows),
         CoverageFormat::Json => json::document(&document(&planned, &rows)),
@@ -52,6 +54,7 @@ struct Short {
 
 impl Row {
     /// What `bailiwick run` starts, on a host that has all it uses.
+    #[cfg(target_os = "linux")]
     fn native(plan: &Plan) -> Self {
         let coverage = bailiwick_confine::native_coverage(plan);
         let shortfalls = coverage.below(&plan.floor());

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_guard::tools::Shell;
-use bailiwick_guard::{Grant, Registry, Session, ToolError};
+use bailiwick_guard::{Grant, Output, Registry, Session, ToolError};
 use bailiwick_journal::{Expected, Filter, Journal, Options, new_session, records, verify};
 use bailiwick_policy::caveats::{Caveats, Scope};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::{Answer, Exit};
 use crate::args::run::Demo;
@@ -24,7 +24,7 @@ struct Act {
     script: String,
     timeout_ms: u64,
     /// What a held call ends with.
-    expected: fn(&Result<Value, ToolError>) -> bool,
+    expected: fn(&Result<Output, ToolError>) -> bool,
 }
 
 pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
@@ -117,21 +117,17 @@ fn acts(work: &str, secret: &str) -> Vec<Act> {
             program: "sh",
             script: "trap '' TERM; (trap '' TERM; sleep 600) & (sleep 600) & sleep 600".to_owned(),
             timeout_ms: 400,
-            expected: |answer| {
-                answer.as_ref().is_ok_and(|out| out.get("timed_out") == Some(&Value::Bool(true)))
-            },
+            expected: |answer| answer.as_ref().is_ok_and(|out| out["timed_out"] == true),
         },
     ]
 }
 
-fn exits(answer: &Result<Value, ToolError>, code: i64) -> bool {
-    answer.as_ref().is_ok_and(|out| out.get("exit_code").and_then(Value::as_i64) == Some(code))
+fn exits(answer: &Result<Output, ToolError>, code: i64) -> bool {
+    answer.as_ref().is_ok_and(|out| out["exit_code"].as_i64() == Some(code))
 }
 
-fn fails(answer: &Result<Value, ToolError>) -> bool {
-    answer
-        .as_ref()
-        .is_ok_and(|out| out.get("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0))
+fn fails(answer: &Result<Output, ToolError>) -> bool {
+    answer.as_ref().is_ok_and(|out| out["exit_code"].as_i64().is_some_and(|code| code != 0))
 }
 
 async fn perform(act: &Act, registry: &Registry, grant: &Grant, text: &mut String) -> bool {
@@ -153,12 +149,11 @@ async fn perform(act: &Act, registry: &Registry, grant: &Grant, text: &mut Strin
 }
 
 /// The mark of a call and what it came to.
-fn told(answer: &Result<Value, ToolError>, held: bool) -> (String, String) {
-    let field =
-        |out: &Value, name: &str| out.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+fn told(answer: &Result<Output, ToolError>, held: bool) -> (String, String) {
+    let field = |out: &Output, name: &str| out[name].as_str().unwrap_or_default().to_owned();
     let (word, said) = match answer {
         Err(denied) => ("denied by the gate", denied.to_string()),
-        Ok(out) if out.get("timed_out") == Some(&Value::Bool(true)) => {
+        Ok(out) if out["timed_out"] == true => {
             ("ended with all its children", "its time was over".to_owned())
         }
         Ok(out) if exits(answer, 0) => ("allowed", field(out, "stdout")),

@@ -1,5 +1,6 @@
 //! `bailiwick guard`: a project's guardrails, checked, tried, explained, begun.
 
+mod events;
 mod explain;
 
 use std::io::{ErrorKind, Write as _};
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_guardrails::{GUARDRAILS, Good, Policy, STARTER, STARTER_SCRIPT, Trust, lint, test_examples};
-use bailiwick_policy::finding::{Finding, Source};
+use bailiwick_policy::finding::{Finding, Severity, Source};
 use serde_json::json;
 
 use super::trust::refused;
@@ -21,7 +22,10 @@ use crate::render::{escape, json, sarif, snippet, style};
 pub(super) fn run(args: Guard) -> anyhow::Result<Answer> {
     match args.command {
         GuardCommand::Lint(args) => Ok(linted(&args)),
-        GuardCommand::Test(args) => Ok(tested(&args)),
+        GuardCommand::Test(args) => match &args.events {
+            Some(events) => events::run(&args.dir, events, args.format),
+            None => Ok(tested(&args)),
+        },
         GuardCommand::Explain(args) => Ok(explain::run(&args)),
         GuardCommand::Init(args) => init(&args),
     }
@@ -54,7 +58,8 @@ fn linted(args: &Lint) -> Answer {
         Err(Useless::Wrong(source, findings)) => (source, findings),
         Err(missing @ Useless::Unreadable(_)) => return missing.refusal(),
     };
-    let exit = if findings.is_empty() { Exit::Fine } else { Exit::Found };
+    let worth_knowing = |finding: &Finding| finding.severity() == Severity::Info;
+    let exit = if findings.iter().all(worth_knowing) { Exit::Fine } else { Exit::Found };
     Answer::result(exit, printed(&source, &findings, args.format))
 }
 

@@ -4,18 +4,18 @@
 //! before it is known what the event is, ends with exit code 2, which every agent takes for a no. What goes wrong
 //! after a call is reported and stops nothing.
 
-mod dialect;
 mod record;
+mod settings_change;
 
-pub(super) use record::act;
+pub(super) use record::{act, last_event};
 
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use bailiwick_guardrails::{Asking, Decision, Said, State, Watch};
+use bailiwick_clients::hooks::{Agent, Event, EventKind, Injection, Refusal};
+use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
 use serde_json::Value;
 
-use self::dialect::{Dialect, Event, Kind};
 use crate::answer::{Answer, Exit};
 use crate::args::guard::Hook;
 use crate::{facts, input};
@@ -24,16 +24,17 @@ use crate::{facts, input};
 const MAX_EVENT: u64 = 64 * 1024 * 1024;
 
 pub(super) fn run(args: &Hook) -> Answer {
-    let dialect = Dialect::of(args.agent);
-    let event = match read().and_then(|value| dialect.event(value)) {
+    let agent = args.agent;
+    let event = match read().and_then(|value| agent.event(&value).map_err(|error| error.to_string())) {
         Ok(event) => event,
         Err(why) => return blocked(&why),
     };
-    let before = matches!(event.kind, Kind::Before { .. });
-    match handle(args, dialect, &event) {
+    record::seen(agent.name, &event.session);
+    let before = matches!(event.kind, EventKind::Before { .. } | EventKind::SettingsChanged { .. });
+    match handle(args, &event) {
         Ok(answer) => answer,
         Err(why) if before => blocked(&why),
-        Err(why) => Answer::refusal(Exit::Fault, format!("bailiwick: {why}\n")),
+        Err(why) => Answer::refusal(Exit::Program(agent.fault_code), format!("bailiwick: {why}\n")),
     }
 }
 
@@ -48,43 +49,65 @@ fn blocked(why: &str) -> Answer {
     Answer::refusal(Exit::Blocked, format!("[guardrail] nothing runs: {why}\n"))
 }
 
-fn handle(args: &Hook, dialect: Dialect, event: &Event) -> Result<Answer, String> {
-    let watch = match &event.kind {
-        Kind::Other => return Ok(dialect.nothing()),
-        Kind::Before { .. } | Kind::After { .. } | Kind::Stop { .. } | Kind::Heard { .. } => {
-            watch(args, event)?
+fn handle(args: &Hook, event: &Event) -> Result<Answer, String> {
+    let agent = args.agent;
+    let text = |error: bailiwick_guardrails::StateFault| error.to_string();
+    let answer = match &event.kind {
+        EventKind::Other => agent.nothing().to_owned(),
+        EventKind::SettingsChanged { path } => match settings_change::refusal(agent, path.as_deref())? {
+            Some(reason) => agent.refuse(event, &Refusal { word: "deny", reason: &reason, code: None }),
+            None => agent.nothing().to_owned(),
+        },
+        EventKind::Before { tool, params, id, can_ask } => {
+            let asking = if *can_ask { Asking::Agent } else { Asking::Terminal };
+            let decision = watch(args, event)?.before(tool, params, id.as_deref(), asking).map_err(text)?;
+            record::decision(&event.session, tool, &decision)?;
+            decided(agent, event, &decision)
+        }
+        EventKind::After { tool, params, id, result, success } => {
+            let said =
+                watch(args, event)?.after(tool, params, id.as_deref(), result, *success).map_err(text)?;
+            injected(agent, event, &said)
+        }
+        EventKind::Stop { text: words, role, again } => {
+            let role = chosen_role(&args.role, role);
+            let said = watch(args, event)?.end_turn(words.as_deref(), role, *again).map_err(text)?;
+            injected(agent, event, &said)
+        }
+        EventKind::Heard { text: words } => {
+            watch(args, event)?.heard(words).map_err(text)?;
+            agent.nothing().to_owned()
         }
     };
-    let text = |error: bailiwick_guardrails::StateFault| error.to_string();
-    match &event.kind {
-        Kind::Other => Ok(dialect.nothing()),
-        Kind::Before { tool, params, id, can_ask } => {
-            let asking = if *can_ask { Asking::Agent } else { Asking::Terminal };
-            let decision = watch.before(tool, params, id.as_deref(), asking).map_err(text)?;
-            if decision != Decision::Allow {
-                record::decision(&event.session, tool, &decision);
-            }
-            Ok(dialect.decided(event, &decision))
-        }
-        Kind::After { tool, params, id, result, success } => {
-            let said = watch.after(tool, params, id.as_deref(), result, *success).map_err(text)?;
-            Ok(answered(dialect, event, &said))
-        }
-        Kind::Stop { text: words, role, again } => {
-            let said = watch.end_turn(words.as_deref(), role, *again).map_err(text)?;
-            Ok(answered(dialect, event, &said))
-        }
-        Kind::Heard { text: words } => watch.heard(words).map_err(text).map(|()| dialect.nothing()),
-    }
+    Ok(Answer::bytes(answer))
 }
 
-fn answered(dialect: Dialect, event: &Event, said: &Said) -> Answer {
+/// The answer to a call that may or may not run.
+fn decided(agent: &Agent, event: &Event, decision: &Decision) -> String {
+    let refusal = match decision {
+        Decision::Allow => return agent.allow().to_owned(),
+        Decision::Ask(question) => Refusal { word: "ask", reason: question, code: None },
+        Decision::Deny(denial) => {
+            Refusal { word: "deny", reason: denial.message(), code: Some(denial.code().as_str()) }
+        }
+    };
+    agent.refuse(event, &refusal)
+}
+
+/// The role of an agent of this type: what is set for the type, else for all, else the type itself.
+fn chosen_role<'a>(set: &'a [String], agent_type: &'a str) -> &'a str {
+    let of_type = set.iter().find_map(|one| one.split_once('=').filter(|(of, _)| *of == agent_type));
+    let of_all = || set.iter().find(|one| !one.contains('=')).map(String::as_str);
+    of_type.map(|(_, role)| role).or_else(of_all).unwrap_or(agent_type)
+}
+
+fn injected(agent: &Agent, event: &Event, said: &Said) -> String {
     record::debug(&said.debug);
     if said.injected.is_empty() {
-        dialect.nothing()
-    } else {
-        dialect.injected(event, &said.injected.join("\n\n"))
+        return agent.nothing().to_owned();
     }
+    let text = InjectedMessage::joined(&said.injected);
+    agent.inject(event, &Injection { text: &text, messages: &serde_json::json!(said.injected) })
 }
 
 fn watch(args: &Hook, event: &Event) -> Result<Watch, String> {
@@ -97,6 +120,8 @@ fn watch(args: &Hook, event: &Event) -> Result<Watch, String> {
     };
     let cwd = cwd.canonicalize().unwrap_or(cwd);
     let watch = Watch::new(state, &event.session, &cwd, facts::home().as_deref(), facts::now_us());
+    let watch = watch.of_agent(&event.subagent);
+    let watch = if args.agent.sees_input { watch } else { watch.without_input() };
     let Some(path) = &args.manifest else { return Ok(watch) };
     let (_, manifest) =
         input::manifest(path).map_err(|_| format!("the manifest `{}` cannot be used", path.display()))?;

@@ -22,8 +22,8 @@ macro_rules! templates {
 }
 
 templates! {
-    "starter" "brave-search" "fetch" "filesystem" "git" "github" "memory" "mongodb" "mysql" "postgres" "puppeteer"
-    "redis" "sqlite" "time"
+    "starter" "brave-search" "everything" "fetch" "filesystem" "git" "github" "memory" "mongodb" "mysql" "postgres"
+    "puppeteer" "redis" "sequential-thinking" "sqlite" "time"
 }
 
 pub(super) fn run(args: &Init) -> anyhow::Result<Answer> {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Init) -> anyhow::Result<Answer> {
 fn list() -> String {
     let purpose =
         |text: &str| text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']).to_owned();
-    TEMPLATES.iter().map(|(name, text)| format!("{name:<14}{}\n", purpose(text))).collect()
+    TEMPLATES.iter().map(|(name, text)| format!("{name:<21}{}\n", purpose(text))).collect()
 }
 
 /// The template with another name in its `name = …` line.

@@ -1,28 +1,26 @@
-//! `bailiwick install --hooks`: hook entries in agents' settings, and out again.
+//! `bailiwick install --hooks`: hook entries in agents' settings, and out again. `--servers` is in `servers`.
 //!
 //! Only our entries are added or removed; comments, order and spacing of the rest stay. What a file was before is
 //! kept in the state directory: if it has not been edited since, `--undo` puts exactly that back. A dry run shows the
 //! changes as a unified diff and writes nothing.
 
-mod edit;
+mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bailiwick_policy::journal::Digest;
+use bailiwick_clients::hooks::{AGENTS, Agent, HookFile, HookSettingsError};
+use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use self::edit::{Settings, add, remove};
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
-use crate::args::guard::{Agent, Install};
+use crate::args::guard::Install;
 use crate::facts;
 use crate::output::{self, Existing};
 use crate::render::{escape, style};
-
-const AGENTS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Cursor, Agent::Gemini];
 
 /// What a file was before, and what we made of it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,30 +30,38 @@ struct Before {
 }
 
 pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
+    if args.servers { servers::run(args) } else { hooks(args) }
+}
+
+fn hooks(args: &Install) -> anyhow::Result<Answer> {
     let root = match (&args.project, facts::home()) {
-        (Some(project), _) => project.clone(),
+        (Some(project), _) => project.canonicalize().unwrap_or_else(|_| project.clone()),
         (None, Some(home)) => home,
         (None, None) => return Ok(refused(Exit::Usage, "HOME says nothing: use --project")),
     };
-    if args.agents.contains(&Agent::Generic) {
+    if args.agents.iter().any(|agent| agent.settings.is_none()) {
         return Ok(refused(Exit::Usage, "`generic` has no settings file; docs/hooks.md says what to call"));
     }
-    let named = !args.agents.is_empty();
-    let agents: Vec<Agent> = if named {
-        args.agents.clone()
-    } else {
-        AGENTS.into_iter().filter(|agent| root.join(folder(*agent)).is_dir()).collect()
-    };
+    let agents: Vec<(&Agent, &HookFile)> = known_settings()
+        .filter(|(agent, settings)| match args.agents.as_slice() {
+            [] => root.join(folder(settings, args)).is_dir(),
+            named => named.iter().any(|one| one.name == agent.name),
+        })
+        .collect();
     if agents.is_empty() {
         let why = format!("no agent has settings in `{}`; name one, such as `claude-code`", root.display());
         return Ok(refused(Exit::Found, &why));
     }
     let program = facts::own_program().context("our own path is not known")?;
     let mut text = String::new();
-    for agent in agents {
-        let path = root.join(file(agent));
+    for (agent, settings) in agents {
+        let path = root.join(if args.project.is_some() { settings.project } else { settings.user });
         match change(agent, &path, &program, args) {
-            Ok(Done::Changed(line)) => text += &format!("{}: {}\n", style::good("ok"), escape::line(&line)),
+            Ok(Done::Changed(line)) => {
+                text += &format!("{}: {}\n", style::good("ok"), escape::line(&line));
+                let left = agent.left_to_do.filter(|_| !args.undo);
+                text += &left.map(|left| format!("  then: {left}\n")).unwrap_or_default();
+            }
             Ok(Done::Shown(diff)) => text += &diff,
             Err(Refused::Invalid(why)) => {
                 return Ok(Answer { out: crate::answer::Out::Text(text), ..refused(Exit::Invalid, &why) });
@@ -85,7 +91,7 @@ impl From<anyhow::Error> for Refused {
     }
 }
 
-fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<Done, Refused> {
+fn change(agent: &Agent, path: &Path, program: &Path, args: &Install) -> Result<Done, Refused> {
     // Through a link to the file itself, so that the link stays one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let shown = path.display();
@@ -94,17 +100,18 @@ fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<D
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(Refused::Invalid(format!("cannot read `{shown}`: {error}"))),
     };
-    let settings = Settings::of(agent);
     let kept = kept_path(path)?;
+    let invalid = |why: HookSettingsError| Refused::Invalid(format!("`{shown}` {why}"));
+    // What a person edited since stays, without our entries: a second `install` does not take those for the person's.
+    let bare = match &before {
+        Some(text) => undone(agent, &kept, text).map_err(invalid)?,
+        None if args.undo => return Ok(Done::Changed(format!("{shown} is not there"))),
+        None => None,
+    };
     let after = if args.undo {
-        let Some(text) = &before else { return Ok(Done::Changed(format!("{shown} is not there"))) };
-        match restored(&kept, text) {
-            Some(original) => original,
-            None => remove(&settings, text).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?,
-        }
+        bare.clone()
     } else {
-        let text = before.as_deref().unwrap_or(settings.empty);
-        Some(add(&settings, text, program).map_err(|why| Refused::Invalid(format!("`{shown}` {why}")))?)
+        Some(agent.add_hooks(before.as_deref(), program).map_err(invalid)?)
     };
     if after == before {
         return Ok(Done::Changed(format!("{shown} needs no change")));
@@ -113,7 +120,7 @@ fn change(agent: Agent, path: &Path, program: &Path, args: &Install) -> Result<D
         return Ok(Done::Shown(unified(path, before.as_deref(), after.as_deref())));
     }
     if let (false, Some(after)) = (args.undo, &after) {
-        keep(&kept, before, after)?;
+        keep(&kept, bare, after)?;
     }
     match &after {
         Some(text) => write(path, text)?,
@@ -147,10 +154,23 @@ fn painted(line: &str) -> String {
     }
 }
 
-/// What a file was before we changed it, if nobody changed it since.
-fn restored(kept: &Path, now: &str) -> Option<Option<String>> {
-    let before: Before = serde_json::from_slice(&fs::read(kept).ok()?).ok()?;
-    (before.made == Digest::of(now.as_bytes()).to_string()).then_some(before.text)
+/// A file without our entries: exactly what it was before, if it was not edited since. Nothing is left of a file that was
+/// not there before and has nothing else in it.
+fn undone(agent: &Agent, kept: &Path, now: &str) -> Result<Option<String>, HookSettingsError> {
+    let before: Option<Before> = fs::read(kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    match before {
+        Some(before) if before.made == Digest::of(now.as_bytes()).to_string() => Ok(before.text),
+        Some(Before { text: None, .. }) => {
+            Ok(agent.remove_hooks(now)?.filter(|left| !agent.is_empty_file(left)))
+        }
+        Some(_) | None => agent.remove_hooks(now),
+    }
+}
+
+/// Whether `install` put our hooks into a file.
+pub(in crate::commands) fn was_installed(path: &Path) -> anyhow::Result<bool> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    Ok(kept_path(&path)?.exists())
 }
 
 fn keep(kept: &Path, text: Option<String>, made: &str) -> anyhow::Result<()> {
@@ -170,21 +190,15 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     output::write(path, text, Existing::Replace).with_context(shown)
 }
 
-const fn folder(agent: Agent) -> &'static str {
-    match agent {
-        Agent::ClaudeCode | Agent::Generic => ".claude",
-        Agent::Codex => ".codex",
-        Agent::Cursor => ".cursor",
-        Agent::Gemini => ".gemini",
-    }
+/// The agents that have a settings file.
+fn known_settings() -> impl Iterator<Item = (&'static Agent, &'static HookFile)> {
+    AGENTS.iter().filter_map(|agent| Some((agent, agent.settings.as_ref()?)))
 }
 
-fn file(agent: Agent) -> PathBuf {
-    let name = match agent {
-        Agent::ClaudeCode | Agent::Gemini | Agent::Generic => "settings.json",
-        Agent::Codex | Agent::Cursor => "hooks.json",
-    };
-    Path::new(folder(agent)).join(name)
+/// The folder by which it is seen that an agent is used.
+const fn folder(settings: &HookFile, args: &Install) -> &'static str {
+    let [user, project] = settings.folders;
+    if args.project.is_some() { project } else { user }
 }
 
 #[cfg(test)]
@@ -194,10 +208,11 @@ mod tests {
 
     #[test]
     fn the_guard_keeps_every_file_that_we_write_to() {
-        for agent in AGENTS {
-            assert!(holds_hooks(&Path::new("/home/user").join(file(agent))), "{agent:?}");
-            assert!(holds_hooks(&Path::new("/p").join(folder(agent))), "{agent:?}");
+        for (agent, settings) in known_settings() {
+            assert!(holds_hooks(&Path::new("/home/user").join(settings.user)), "{}", agent.name);
+            assert!(holds_hooks(&Path::new("/p").join(settings.project)), "{}", agent.name);
         }
         assert!(!holds_hooks(Path::new("/p/.vscode/settings.json")));
+        assert!(!holds_hooks(Path::new("/p/opencode")));
     }
 }

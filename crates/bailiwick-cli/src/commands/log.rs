@@ -14,8 +14,8 @@ mod why;
 
 use std::path::PathBuf;
 
+use bailiwick_journal::format::SessionId;
 use bailiwick_journal::{Filter, JournalFault, sessions};
-use bailiwick_policy::journal::SessionId;
 
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;

@@ -1,124 +1,274 @@
 //! `bailiwick run`: one command, held to a plan.
 
 mod hint;
+mod jobs;
+mod journal;
 mod leash;
-mod network;
+mod lost;
+mod other_way;
 mod plan;
-mod record;
 mod relay;
+mod retries;
 mod supervise;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
-use bailiwick_confine::{Command, Launcher, Options, Refusal, Stdio};
+use bailiwick_launch::{
+    Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder, Search, Stdio,
+    Watch,
+};
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
 
-use self::leash::{Governing, Leash};
-use self::network::Refusals;
+pub(super) use self::leash::Governing;
+use self::leash::Leash;
+pub(super) use self::plan::Asked;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
-use crate::facts;
 use crate::render::{escape, style};
+use crate::{facts, input, terminal};
 
 pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
-    let Some(program) = args.command.first() else {
-        return Ok(refused("no command was given"));
-    };
+    if args.reserved.dry_run {
+        return Ok(refused(DRY_RUN));
+    }
+    if args.tell && args.backend != Backend::Native {
+        return Ok(refused("`--tell` needs the native sandbox; leave `--backend` out"));
+    }
+    let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let governing = match Governing::of(args) {
         Ok(governing) => governing,
         Err(why) => return Ok(refused(&why)),
     };
-    let plan = match plan::asked(args, &name, &governing) {
+    let asked = match Asked::new(args, &name, &governing) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(refusal),
     };
+    let plan = &asked.plan;
+    let Some(chosen) = Chosen::of(args, plan) else {
+        return Ok(refused("no command was given, and the manifest has none"));
+    };
     if args.unconfined_i_accept_the_risk {
-        return supervise::unconfined(args, &plan);
+        return match journal::recorder(args, governing.journal(), plan) {
+            Ok(recorder) => supervise::unconfined(&chosen, plan, recorder),
+            Err(fault) => Ok(refused(&format!("{fault:#}; nothing was started"))),
+        };
     }
     if args.die_with_parent {
         supervise::die_with_parent().context("cannot watch the process that started this one")?;
     }
-    let leash = match Leash::open(args, &governing, &plan) {
+    let leash = match Leash::open(args, &governing, plan) {
         Ok(leash) => leash,
         Err(fault) => return Ok(refused(&format!("{fault:#}; nothing was started"))),
     };
     // Other sandboxes mount by what the host was seen to have, and the journal and the report were made since.
     let by_name = matches!(args.backend, Backend::Bwrap | Backend::Oci | Backend::Firejail);
-    let plan = if by_name && Governing::is_made(args) {
-        match plan::asked(args, &name, &governing) {
-            Ok(plan) => plan,
+    let asked = if by_name && Governing::is_made(args) {
+        match Asked::new(args, &name, &governing) {
+            Ok(asked) => asked,
             Err(refusal) => return Ok(refusal),
         }
     } else {
-        plan
+        asked
     };
-    confined(args, &plan, leash)
+    confined(args, &asked, &chosen, leash)
+}
+
+/// What `--dry-run` says as long as it does nothing.
+const DRY_RUN: &str = "`--dry-run` is reserved and does nothing yet; `bailiwick compile --here` shows what a manifest grants \
+     and `--report FILE` what a run held; nothing was started";
+
+/// The command that is run, who chose it, and where it starts.
+struct Chosen {
+    command: Vec<OsString>,
+    by: Choice,
+    cwd: Option<PathBuf>,
+}
+
+/// Who chose a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Caller,
+    Manifest,
+}
+
+impl Chosen {
+    fn of(args: &Run, plan: &Plan) -> Option<Self> {
+        let here = facts::here().ok();
+        let own =
+            args.cwd.as_ref().map(|own| here.as_ref().map_or_else(|| own.clone(), |here| here.join(own)));
+        let cwd = own.and_then(|own| own.canonicalize().ok()).or(here);
+        if !args.command.is_empty() {
+            return Some(Self { command: args.command.clone(), by: Choice::Caller, cwd });
+        }
+        let (program, arguments) = plan.command()?;
+        let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
+        Some(Self { command: words.map(OsString::from).collect(), by: Choice::Manifest, cwd })
+    }
+}
+
+/// Where programs are looked for by name. A command that a manifest names is found as every name in it is.
+fn search(by: Choice) -> Result<Search, Answer> {
+    let named = input::program_folders().map_err(|useless| useless.refusal())?;
+    let callers = if by == Choice::Caller { facts::search_path() } else { named.clone() };
+    Ok(Search { callers, named, variables: facts::tool_variables() })
 }
 
 /// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
-fn confined(args: &Run, plan: &Plan, mut leash: Leash) -> anyhow::Result<Answer> {
-    let Some((program, arguments)) = args.command.split_first() else {
-        return Ok(refused("no command was given"));
-    };
-    let command = Command {
-        program: program.clone(),
-        args: arguments.to_vec(),
-        cwd: facts::here().ok(),
-        env: environment(plan.environment()),
-        stdio: if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit },
-    };
-    let floor = args.requirements.iter().fold(plan.floor(), |floor, own| floor.with(*own));
+fn confined(args: &Run, asked: &Asked, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
+    let plan = &asked.plan;
     let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
         Err(refusal) => {
-            leash.unused(false);
+            leash.withdraw();
             return Ok(refused(&refusal.to_string()));
         }
     };
-    let options = Options { floor: Some(floor), home: facts::home(), services: facts::services() };
+    let home = facts::home();
+    let floor = floor(args, plan);
     let signals = supervise::signals().context("cannot watch for signals")?;
-    let ready = match launcher.prepare(plan, command, options, &facts::scratch_dir()) {
-        Ok(ready) => ready,
+    let stdio = if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit };
+    let launch = match launch(args, asked, chosen, stdio, leash.recorder()) {
+        Ok(launch) => launch.held_by(launcher, &facts::scratch_dir()).waiting_for_names(),
         Err(refusal) => {
-            leash.unused(false);
-            return Ok(not_started(&refusal));
+            leash.withdraw();
+            return Ok(refusal);
         }
     };
-    if let Err(fault) = leash.started(plan, ready.status()) {
-        leash.unused(false);
+    let launch = if args.net_log { launch.watched_by(show) } else { launch };
+    let ready = match launch.prepare() {
+        Ok(ready) => ready,
+        Err(refusal) => {
+            leash.withdraw();
+            return Ok(not_started(&refusal.into()));
+        }
+    };
+    if let Err(fault) = leash.report(ready.status()) {
+        leash.withdraw();
         return Ok(refused(&format!("{fault:#}; nothing was started")));
     }
+    ready.status().unheld_limits.iter().for_each(|unheld| warn_of_limit(unheld));
+    note(lost::foretold(&chosen.command, home.as_deref(), plan).filter(|_| args.backend == Backend::Native));
     match ready.start() {
-        Ok(running) => {
-            let refusals = Refusals::default();
-            let answer = supervise::watch(args, plan, leash.record, &refusals, (running, signals))?;
-            Ok(if failed_itself(answer.exit) { with_hints(answer, args, plan, &refusals) } else { answer })
+        Ok(launched) => {
+            let (answer, seen) = supervise::watch(plan, launched, signals)?;
+            note(lost::told(&seen.lost, home.as_deref()));
+            Ok(if succeeded(answer.exit) { answer } else { with_hints(answer, args, chosen, plan, &seen) })
         }
-        Err(refusal) => {
-            leash.unused(true);
-            Ok(not_started(&refusal))
+        Err(error) => {
+            leash.withdraw();
+            let mut answer = not_started(&error);
+            answer.complaint += &other_way::without_namespaces(&error, plan, &floor);
+            Ok(answer)
         }
     }
 }
 
-/// Whether the command ran and said that something went wrong.
-fn failed_itself(exit: Exit) -> bool {
-    matches!(exit, Exit::Program(1..=123 | 126 | 127))
+fn warn_of_limit(unheld: &str) {
+    let (warning, unheld) = (style::warning("warning"), escape::line(unheld));
+    terminal::remark(&format!("{warning}: {unheld}; `--require limits=kernel` refuses such a run\n"));
 }
 
-fn with_hints(mut answer: Answer, args: &Run, plan: &Plan, refusals: &Refusals) -> Answer {
-    let here = facts::here().unwrap_or_else(|_| Path::new("/").to_owned());
-    let unstarted = matches!(answer.exit, Exit::Program(126 | 127));
-    let mut notes = hint::notes(&args.command, &here, plan);
-    notes.extend(hint::unstarted(plan).filter(|_| unstarted));
-    notes.extend(hint::refused(&refusals.all()));
+/// Says what is worth knowing, at once.
+fn note(text: Option<String>) {
+    if let Some(text) = text {
+        terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(&text)));
+    }
+}
+
+/// What must be held at least: the manifest's, raised by the command line.
+fn floor(args: &Run, plan: &Plan) -> Floor {
+    args.requirements.iter().fold(plan.floor(), |floor, own| floor.with(*own))
+}
+
+/// The launch of a server's command, by our own sandbox.
+pub(super) fn server_launch<'a>(
+    args: &Run,
+    asked: &'a Asked,
+    stdio: Stdio,
+    recorder: Recorder,
+) -> Result<Launch<'a>, Answer> {
+    let chosen = Chosen::of(args, &asked.plan);
+    let chosen = chosen.ok_or_else(|| refused("no command was given, and the manifest has none"))?;
+    launch(args, asked, &chosen, stdio, recorder)
+}
+
+/// The launch that a command line asks for, by our own sandbox.
+fn launch<'a>(
+    args: &Run,
+    asked: &'a Asked,
+    chosen: &Chosen,
+    stdio: Stdio,
+    recorder: Recorder,
+) -> Result<Launch<'a>, Answer> {
+    let plan = &asked.plan;
+    let (program, arguments) = chosen.command.split_first().ok_or_else(|| refused("no command was given"))?;
+    if let Some(missing) = args.cwd.as_ref().filter(|own| !own.is_dir()) {
+        return Err(refused(&format!("`--cwd {}` is no folder; nothing was started", missing.display())));
+    }
+    let command = Command {
+        program: program.clone(),
+        args: arguments.to_vec(),
+        cwd: chosen.cwd.clone(),
+        env: environment(plan.environment()),
+        stdio,
+    };
+    let options = Options {
+        floor: Some(floor(args, plan)),
+        home: facts::home(),
+        services: facts::services(),
+        watch: if args.tell { Watch::Files } else { Watch::Programs },
+        search: search(chosen.by)?,
+        counts_lost: true,
+    };
+    let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
+    Ok(Launch::new(plan, command, recorder)
+        .with_options(options)
+        .with_names(names)
+        .opening_ports()
+        .naming_lines(|origin| asked.line(origin)))
+}
+
+/// Says what the network decided.
+fn show(event: &NetworkEvent) {
+    terminal::remark(&format!("{event}\n"));
+}
+
+/// Whether the command did what it was to do.
+const fn succeeded(exit: Exit) -> bool {
+    matches!(exit, Exit::Program(0))
+}
+
+fn with_hints(
+    mut answer: Answer,
+    args: &Run,
+    chosen: &Chosen,
+    plan: &Plan,
+    seen: &supervise::Events,
+) -> Answer {
+    let command = &chosen.command;
+    let here = chosen.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
+    let mut notes = hint::unreached_ports(&seen.observed, plan);
+    if seen.failed {
+        // Where files are watched, what it was refused is known better than by its arguments.
+        if !args.tell {
+            notes.extend(hint::unseen_paths(command, &here, plan, &seen.observed));
+        }
+        notes.extend(hint::watched(&seen.observed, command, &here, plan));
+        notes.extend(hint::refused(&seen.refused, command));
+        let is_native = args.backend == Backend::Native;
+        let unstarted = !is_native && matches!(answer.exit, Exit::Program(126 | 127));
+        notes.extend(hint::unstarted(plan).filter(|_| unstarted));
+        let is_unexplained = notes.is_empty() && is_native && !args.tell;
+        notes.splice(..0, hint::unseen_folder(command, &here, plan).filter(|_| !args.tell));
+        notes.extend(is_unexplained.then(hint::more_to_tell));
+    }
     for note in notes {
         answer.complaint += &format!("{}: {}\n", style::warning("note"), escape::line(&note));
     }
@@ -153,8 +303,8 @@ fn refused(why: &str) -> Answer {
     Answer::refusal(Exit::Program(125), complaint(why))
 }
 
-fn not_started(refusal: &Refusal) -> Answer {
-    Answer::refusal(Exit::Program(refusal.exit_code()), complaint(&refusal.to_string()))
+fn not_started(error: &LaunchError) -> Answer {
+    Answer::refusal(Exit::Program(error.exit_code()), complaint(&error.to_string()))
 }
 
 fn complaint(why: &str) -> String {

@@ -6,6 +6,7 @@
 
 mod authority;
 mod explain;
+pub(crate) mod fixture;
 mod http;
 mod pages;
 
@@ -18,10 +19,11 @@ use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, Page, PageKind, WebFetch};
 use bailiwick_guard::{CancelFlag, Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
+use bailiwick_journal::format::{Event, Kind};
 use bailiwick_journal::{Journal, Options, new_session};
-use bailiwick_mcp::fixture::Fixture;
+use bailiwick_launch::Recorder;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
-use bailiwick_policy::journal::{Event, Kind};
+use bailiwick_policy::manifest::Checked;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
@@ -31,7 +33,7 @@ use crate::args::serve::Serve;
 use crate::input::Useless;
 use crate::output::real_path;
 use crate::render::{escape, style};
-use crate::{facts, terminal};
+use crate::{companion, facts, terminal};
 
 /// How long programs that were cut off may take to be gone before we are.
 const PARTING: Duration = Duration::from_millis(500);
@@ -39,7 +41,7 @@ const PARTING: Duration = Duration::from_millis(500);
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     if args.fixture.is_some() {
-        return fixture(args);
+        match companion::become_one(companion::FIXTURE)? {}
     }
     let granted = match authority::granted(args) {
         Ok(granted) => granted,
@@ -53,7 +55,10 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         return explain::answer(args, &granted, &cwd);
     }
     let journal = open_journal(args)?;
-    let builder = with_tools(args, Registry::builder(journal.clone(), session(args, &cwd)?));
+    let builder = Registry::builder(journal.clone(), session(args, &cwd)?);
+    let builder = with_tools(args, builder, &journal);
+    let builder =
+        granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
     let tools = match &args.guardrails {
         None => Tools::Plain(builder.build()?),
         Some(file) => match guarded(file, builder)? {
@@ -75,15 +80,25 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
 }
 
 /// Every tool that is served. Without the program that reads pages, they are given as their source.
-fn with_tools(args: &Serve, builder: RegistryBuilder) -> RegistryBuilder {
-    let program = pages::program();
+fn with_tools(args: &Serve, builder: RegistryBuilder, journal: &Journal) -> RegistryBuilder {
+    let (program, recorder) = (pages::program(), Recorder::session("web_fetch", journal.clone()));
     let read = move |html: String, url: &str, flag: &CancelFlag| match &program {
-        Some(program) => pages::read(program, &html, url, flag),
+        Some(program) => pages::read(program, recorder.clone(), (&html, url), flag),
         None => Ok(Page::plain(PageKind::Source, html)),
     };
     let fetch = WebFetch::reading_with(read).with_resolver(args.names.resolver());
     let fetch = args.names.hosts().into_iter().fold(fetch, |fetch, (name, all)| fetch.with_host(&name, all));
     tools::local(builder).tool(fetch)
+}
+
+/// The tools, held to a manifest. One that is named like this server must declare every tool; another holds the tools
+/// that it declares.
+fn held_to(builder: RegistryBuilder, manifest: &Checked, args: &Serve) -> RegistryBuilder {
+    if manifest.manifest().name() == args.name {
+        builder.manifest(manifest)
+    } else {
+        builder.declared_by(manifest)
+    }
 }
 
 fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
@@ -97,18 +112,8 @@ fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
     Server::new(tools, grant, about)
 }
 
-/// Serves what a test suite asks for. It has no registry and no authority, and nothing of it is recorded.
-fn fixture(args: &Serve) -> anyhow::Result<Answer> {
-    let fixture = Fixture::new()?;
-    match args.http {
-        Some(address) => http::speak_fixture(address, fixture, args.no_token)?,
-        None => speak(fixture)?,
-    };
-    Ok(Answer::result(Exit::Fine, String::new()))
-}
-
 /// Speaks until the client has gone or someone ends us, and says how it ended.
-fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
+pub(super) fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -148,7 +153,7 @@ fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let session = Session::new(cwd).with_own(facts::own_dirs()).with_locked(governing(args)?);
+    let session = Session::new(cwd).with_own(facts::kept_dirs()).with_locked(governing(args)?);
     let session = session.with_names(args.names.resolver(), args.names.hosts());
     let session = session.with_env(facts::environment_of_caller().filter_map(text));
     Ok(match facts::home() {
@@ -190,7 +195,7 @@ fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
 }
 
 /// The tools behind the guardrails that a file names. A file that is not there or broken serves nothing.
-fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<Result<Guarded, Answer>> {
+pub(super) fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<Result<Guarded, Answer>> {
     let Some(dir) = file.to_str().and_then(|path| path.strip_suffix(GUARDRAILS)) else {
         let why = format!("guardrails are read from `DIR/{GUARDRAILS}`, not from `{}`", file.display());
         return Ok(Err(refused(Exit::Usage, &why)));

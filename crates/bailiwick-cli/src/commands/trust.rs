@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
-use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, Kind};
 use serde_json::json;
 
 use super::hook::act;

@@ -3,7 +3,7 @@
 //! For programs a record is its line of the journal, member for member: what was read, `hash` included, whether or
 //! not it holds. For people, every text of an event is escaped: tools and servers write what they like.
 
-use bailiwick_policy::journal::{Chain, Decision, Entry, Event, Point, Record};
+use bailiwick_journal::format::{Chain, Decision, Entry, Event, Point, Record};
 use serde_json::Value;
 
 use super::{escape, style};
@@ -32,7 +32,7 @@ impl Clock {
 
 /// The record as a line of JSON, without a newline.
 pub(crate) fn json_line(record: &Record) -> String {
-    let chain = Chain::genesis(record.session.clone());
+    let chain = Chain::genesis(record.session.clone()).in_version(record.version);
     let before = record.seq.checked_sub(1).map(|seq| Point { seq, hash: record.prev });
     let mut chain = before.into_iter().fold(chain, Chain::after);
     let mut line = Vec::new();

@@ -2,12 +2,11 @@
 //!
 //! Whatever a manifest says stands inside `<code>`, where nobody is mentioned and nothing is a link.
 
-use bailiwick_guard::ToolError;
 use bailiwick_journal::JournalFault;
+use bailiwick_journal::format::Tamper;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::diff::{Diff, Difference};
 use bailiwick_policy::finding::{Code, Severity};
-use bailiwick_policy::journal::Tamper;
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::{escape, style};
@@ -111,6 +110,17 @@ pub(crate) fn codes() -> String {
     text + &denials()
 }
 
+/// How a call of a tool ends. Tools run on Linux only.
+#[cfg(target_os = "linux")]
+fn outcomes() -> &'static [(&'static str, &'static str)] {
+    &bailiwick_guard::ToolError::OUTCOMES
+}
+
+#[cfg(not(target_os = "linux"))]
+fn outcomes() -> &'static [(&'static str, &'static str)] {
+    &[]
+}
+
 /// Codes that stand in the journal, or are said about it.
 fn denials() -> String {
     let denials: Vec<_> = DenialCode::ALL.iter().map(|code| (code.as_str(), code.meaning())).collect();
@@ -118,7 +128,7 @@ fn denials() -> String {
     let mut text = String::new();
     for (title, about, rows) in [
         ("Denials", "Why policy said no. `bailiwick log why` explains one.", &denials[..]),
-        ("Outcomes", "How a call ended, and what the journal says of itself.", &ToolError::OUTCOMES[..]),
+        ("Outcomes", "How a call ended, and what the journal says of itself.", outcomes()),
         (
             "Faults of the journal",
             "Why nothing can be recorded; then nothing runs.",

@@ -5,11 +5,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError};
+use bailiwick_journal::format::Point;
 use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::journal::Point;
 use bailiwick_policy::lattice::CountBound;
 use bailiwick_policy::manifest::Manifest;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Tool for Asks {
         json!({})
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         for (key, value) in args.as_object().into_iter().flatten() {
             let text = value.as_str().unwrap_or_default();
             match key.as_str() {
@@ -56,7 +56,7 @@ impl Tool for Asks {
                 _ => {}
             }
         }
-        Ok(Value::Null)
+        Ok(Output::default())
     }
 }
 

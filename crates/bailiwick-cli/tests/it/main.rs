@@ -16,5 +16,8 @@ mod escape;
 mod house;
 mod journal;
 mod network;
+mod programs;
 mod run;
 mod serve;
+mod servers;
+mod wrap;

@@ -1,10 +1,9 @@
 //! What several targets say of an aspect in the same words, and the trees that a mounting target shows.
 
 use bailiwick_policy::capability::{Endpoint, Program};
-use bailiwick_policy::enforcement::{Aspect, Held};
-use bailiwick_policy::net::{NetRule, Speech};
+use bailiwick_policy::enforcement::Aspect;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{MASKED, Mount, Network, PROGRAM_FOLDERS, Plan};
+use bailiwick_policy::plan::{MASKED, Mount, PROGRAM_FOLDERS, Plan};
 
 use crate::{Refusal, Target};
 
@@ -43,16 +42,8 @@ pub(super) fn masked() -> Vec<AbsPath> {
     MASKED.iter().filter_map(|tree| AbsPath::new(tree).ok()).collect()
 }
 
-/// A network behind a gateway that reads host and port, and perhaps no more.
-pub(super) fn gateway(plan: &Plan, how: &str) -> Held {
-    let raw = |rule: &NetRule| matches!(rule.speech(), Speech::Connect { raw: true, .. });
-    match plan.network() {
-        Network::Allow(rules) if rules.iter().all(|rule| raw(&rule.value)) => Held::mediated(how),
-        Network::Allow(_) | Network::Any | Network::None => {
-            Held::mediated(how).superset("not every gateway checks what is spoken inside a connection")
-        }
-    }
-}
+/// What a gateway that reads host and port may leave unread.
+pub(super) const UNREAD: &str = "not every gateway checks what is spoken inside a connection";
 
 /// The files that a program may be, in the order in which a name is looked up.
 pub(super) fn files_of(program: &Program) -> Vec<String> {
@@ -131,4 +122,12 @@ pub(super) fn common_notes(plan: &Plan) -> Vec<String> {
         notes.push("`env:read:*` is narrowed to nothing: name the variables".to_owned());
     }
     notes
+}
+
+/// A note for each port on which connections should come in from outside: no target opens it.
+pub(super) fn unopened(plan: &Plan) -> impl Iterator<Item = String> + '_ {
+    plan.listens().iter().map(|listen| {
+        let listen = listen.value;
+        format!("unsupported: `net:listen:{listen}` opens no port here; `bailiwick run` opens it")
+    })
 }

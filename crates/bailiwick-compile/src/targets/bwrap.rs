@@ -15,7 +15,11 @@
 use std::collections::HashSet;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
@@ -55,7 +59,7 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
         ArtifactFile { name: "bwrap.sh".to_owned(), text: script::bwrap(plan, &view, &argv, long) },
     );
     argv.extend(command);
-    Ok(Emitted { argv, files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv, files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
 fn too_many(view: &View) -> Refusal {
@@ -69,26 +73,27 @@ fn too_many(view: &View) -> Refusal {
     }
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => judge::mounted_files(
-            plan,
-            "a new root with read-only and writable binds, no capability to remount",
-        ),
-        Aspect::Network => {
-            judge::no_network(plan).superset("no filter: sockets to a virtual machine's host can be opened")
-        }
-        Aspect::Exec => judge::every_program(plan),
-        Aspect::Environment => Held::kernel("cleared; then PATH, HOME, LANG and the declared variables"),
-        Aspect::Ipc => judge::visible_sockets(plan),
-        Aspect::Processes if plan.nested_sandbox() => {
-            Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
-        }
-        Aspect::Processes => Held::kernel("own pid, ipc and user namespaces, further ones are refused"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
-    })
-}
+/// What a bubblewrap command line holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Mounts(Words::exact(
+        "a new root with read-only and writable binds, no capability to remount",
+    )),
+    network: NetworkMechanism::Empty {
+        wider: &["no filter: sockets to a virtual machine's host can be opened"],
+        wider_with_services: &[],
+    },
+    programs: ProgramMechanism::Visible,
+    environment: EnvironmentMechanism::Fresh {
+        words: Words::exact("cleared; then PATH, HOME, LANG and the declared variables"),
+        passes_all: false,
+    },
+    services: ServiceMechanism::Visible(Words::exact("")),
+    processes: ProcessMechanism::Kernel {
+        words: Words::exact("own pid, ipc and user namespaces, further ones are refused"),
+        nested: Words::exact("own pid and ipc namespaces; user namespaces stay open for a nested sandbox"),
+    },
+    limits: LimitMechanism::Kernel(&[], ""),
+};
 
 /// Everything between `bwrap` and `--`.
 fn arguments(plan: &Plan, view: &View) -> Vec<String> {

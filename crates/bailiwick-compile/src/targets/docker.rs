@@ -13,7 +13,11 @@ mod compose;
 use std::borrow::Cow;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::manifest::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
@@ -49,39 +53,59 @@ pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refus
     };
     let mut notes = std::mem::take(&mut view.notes);
     add_notes(plan, &view, &mut notes);
-    Ok(Emitted { argv: argv(plan, &container), files, notes, coverage: coverage(plan, options) })
+    Ok(Emitted {
+        argv: argv(plan, &container),
+        files,
+        notes,
+        coverage: judge::coverage(plan, &mechanism(options)),
+    })
 }
 
-pub(super) fn coverage(plan: &Plan, options: TargetOptions) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files if options.read_only_rootfs => {
-            judge::mounted_files(plan, "a read-only image and mounts, no capability to remount")
-                .superset("all of the image can be read")
-        }
-        Aspect::Files => judge::mounted_files(plan, "an image and mounts, no capability to remount")
-            .superset("all of the image can be read, and changed in a layer that ends with the container"),
-        Aspect::Network => match plan.network() {
-            Network::None => judge::no_network(plan),
-            Network::Allow(_) | Network::Any => {
-                Held::mediated("an internal network whose only way out is the egress proxy of `compose.yaml`")
-                    .superset("the proxy sees whom a tunnel is for, not what is spoken in it")
-                    .superset("before Docker 28 the host itself answers there")
-            }
+/// What a container holds a plan with.
+pub(super) const fn mechanism(options: TargetOptions) -> Mechanism {
+    Mechanism {
+        files: FileMechanism::Mounts(if options.read_only_rootfs {
+            Words::superset(
+                "a read-only image and mounts, no capability to remount",
+                &["all of the image can be read"],
+            )
+        } else {
+            Words::superset(
+                "an image and mounts, no capability to remount",
+                &["all of the image can be read, and changed in a layer that ends with the container"],
+            )
+        }),
+        network: NetworkMechanism::Supervised {
+            none: Words::exact("an own network namespace with nothing but a loopback of its own"),
+            some: Words::superset(
+                "an internal network whose only way out is the egress proxy of `compose.yaml`",
+                &[
+                    "the proxy sees whom a tunnel is for, not what is spoken in it",
+                    "before Docker 28 the host itself answers there",
+                ],
+            ),
+            unread: None,
         },
-        Aspect::Exec => judge::every_program(plan),
-        Aspect::Environment => Held::kernel("the runtime starts it with these variables")
-            .superset("HOSTNAME and those of the image are there too"),
-        Aspect::Ipc => judge::visible_sockets(plan),
-        Aspect::Processes if plan.nested_sandbox() => Held::kernel(
-            "own pid and ipc namespaces; Docker's own filter still refuses a nested sandbox its own",
+        programs: ProgramMechanism::Visible,
+        environment: EnvironmentMechanism::Fresh {
+            words: Words::superset(
+                "the runtime starts it with these variables",
+                &["HOSTNAME and those of the image are there too"],
+            ),
+            passes_all: false,
+        },
+        services: ServiceMechanism::Visible(Words::exact("")),
+        processes: ProcessMechanism::Kernel {
+            words: Words::exact("own pid and ipc namespaces, no capability to make further ones"),
+            nested: Words::exact(
+                "own pid and ipc namespaces; Docker's own filter still refuses a nested sandbox its own",
+            ),
+        },
+        limits: LimitMechanism::Kernel(
+            &[Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize],
+            "cgroups, and a resource limit for the size of files",
         ),
-        Aspect::Processes => Held::kernel("own pid and ipc namespaces, no capability to make further ones"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => {
-            let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
-            judge::limits(plan.limits(), &holds, "cgroups, and a resource limit for the size of files")
-        }
-    })
+    }
 }
 
 /// What the command line and `compose.yaml` both say.

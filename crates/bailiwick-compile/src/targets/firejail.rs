@@ -12,7 +12,11 @@ use std::collections::BTreeSet;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::Endpoint;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
+    ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::facts::Place;
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{BASE, Network, Plan};
@@ -68,40 +72,40 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     let files = vec![ArtifactFile { name: "firejail.profile".to_owned(), text: profile.0 }];
     let mut notes = std::mem::take(&mut view.notes);
     add_notes(plan, &view, &mut notes);
-    Ok(Emitted { argv, files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv, files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => judge::mounted_files(
-            plan,
-            "everything not named is hidden or read-only, no capability to remount",
-        )
-        .superset("started as root, the host's `/run/firejail` is writable"),
-        Aspect::Network if plan.ipc().endpoints.is_empty() => judge::no_network(plan),
-        Aspect::Network => judge::no_network(plan)
-            .superset("no filter of families: sockets to a virtual machine's host can be opened"),
-        Aspect::Exec => judge::every_program(plan),
-        Aspect::Environment => {
-            Held::kernel("cleared by `env -i`; then the declared variables and firejail's own")
-        }
-        Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
-            let held = Held::kernel(
-                "no Unix socket can be made but pairs; abstract ones end at the network namespace",
-            );
-            let wider = "a pair of datagram sockets can send to a socket in a granted folder";
-            if plan.files().is_empty() { held } else { held.superset(wider) }
-        }
-        Aspect::Ipc => {
-            judge::visible_sockets(plan).superset("a socket's path that is a folder is shown as one")
-        }
-        Aspect::Processes => Held::kernel("own pid and ipc namespaces, further ones are refused"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => {
-            judge::limits(plan.limits(), &[Limit::FileSize], "a resource limit for the size of files")
-        }
-    })
-}
+/// What a profile holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Mounts(Words::superset(
+        "everything not named is hidden or read-only, no capability to remount",
+        &["started as root, the host's `/run/firejail` is writable"],
+    )),
+    network: NetworkMechanism::Empty {
+        wider: &[],
+        wider_with_services: &["no filter of families: sockets to a virtual machine's host can be opened"],
+    },
+    programs: ProgramMechanism::Visible,
+    environment: EnvironmentMechanism::Fresh {
+        words: Words::exact("cleared by `env -i`; then the declared variables and firejail's own"),
+        passes_all: false,
+    },
+    services: ServiceMechanism::Filtered {
+        none: Words::exact(
+            "no Unix socket can be made but pairs; abstract ones end at the network namespace",
+        ),
+        wider_with_files: &["a pair of datagram sockets can send to a socket in a granted folder"],
+        some: DeclaredServices::Visible(Words::superset(
+            "",
+            &["a socket's path that is a folder is shown as one"],
+        )),
+    },
+    processes: ProcessMechanism::Kernel {
+        words: Words::exact("own pid and ipc namespaces, further ones are refused"),
+        nested: Words::exact("own pid and ipc namespaces, further ones are refused"),
+    },
+    limits: LimitMechanism::Kernel(&[Limit::FileSize], "a resource limit for the size of files"),
+};
 
 /// The filters of sockets.
 fn filters(plan: &Plan) -> [Option<&'static str>; 2] {

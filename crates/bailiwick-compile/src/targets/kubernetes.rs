@@ -10,10 +10,14 @@ mod policies;
 use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::facts::Place;
 use bailiwick_policy::manifest::Limit;
-use bailiwick_policy::plan::{Mount, Network, Plan};
+use bailiwick_policy::plan::{Mount, Plan};
 
 use super::aspects;
 use crate::yaml::quoted;
@@ -36,42 +40,35 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     let mut notes = notes(plan, &name);
     notes.extend(shown.notes);
     notes.extend(aspects::common_notes(plan));
-    Ok(Emitted { argv: Vec::new(), files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv: Vec::new(), files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => {
-            judge::mounted_files(plan, "a container's own root, read-only, with the plan's trees")
-                .superset("all of the image can be read")
-        }
-        Aspect::Network => network(plan),
-        Aspect::Exec => judge::every_program(plan),
-        Aspect::Environment => Held::kernel("the runtime starts it with these variables")
-            .superset("those of the image and the cluster's own are there too"),
-        Aspect::Ipc => judge::visible_sockets(plan),
-        Aspect::Processes => Held::kernel("its own pid namespace"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => {
-            judge::limits(plan.limits(), &[Limit::Memory, Limit::Cpu], "the container's cgroup")
-        }
-    })
-}
-
-fn network(plan: &Plan) -> Held {
-    let how = "the cluster's network plugin decides, if it enforces policies";
-    match plan.network() {
-        Network::None => Held::mediated(how),
-        Network::Any | Network::Allow(_) => {
-            let held = Held::mediated(how).superset("what is spoken to an allowed address is not checked");
-            if policies::opens_private_names(plan) {
-                held.superset("a name may resolve to a private address, since one rule opens them")
-            } else {
-                held
-            }
-        }
-    }
-}
+/// What a pod holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Mounts(Words::superset(
+        "a container's own root, read-only, with the plan's trees",
+        &["all of the image can be read"],
+    )),
+    network: NetworkMechanism::Policies {
+        words: Words::exact("the cluster's network plugin decides, if it enforces policies"),
+        unchecked: "what is spoken to an allowed address is not checked",
+        private_names: "a name may resolve to a private address, since one rule opens them",
+    },
+    programs: ProgramMechanism::Visible,
+    environment: EnvironmentMechanism::Fresh {
+        words: Words::superset(
+            "the runtime starts it with these variables",
+            &["those of the image and the cluster's own are there too"],
+        ),
+        passes_all: false,
+    },
+    services: ServiceMechanism::Visible(Words::exact("")),
+    processes: ProcessMechanism::Kernel {
+        words: Words::exact("its own pid namespace"),
+        nested: Words::exact("its own pid namespace"),
+    },
+    limits: LimitMechanism::Kernel(&[Limit::Memory, Limit::Cpu], "the container's cgroup"),
+};
 
 /// A name that Kubernetes takes: at most 40 of lower-case letters, digits and `-`.
 fn name(plan: &Plan) -> String {

@@ -7,7 +7,11 @@ use std::borrow::Cow;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::judge;
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism, Words,
+};
 use bailiwick_policy::plan::{BASE, BaseKind, FileGrant, Network, Plan};
 use serde::Serialize;
 
@@ -91,7 +95,7 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     notes.extend(aspects::shown(plan).notes);
     notes.extend(aspects::common_notes(plan));
     let files = vec![ArtifactFile { name: "landlock.json".to_owned(), text }];
-    Ok(Emitted { argv: Vec::new(), files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv: Vec::new(), files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
 fn rules(plan: &Plan) -> Vec<Rule<'_>> {
@@ -117,43 +121,31 @@ fn rules(plan: &Plan) -> Vec<Rule<'_>> {
     rules
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => {
-            let held =
-                Held::kernel("Landlock, by tree and right").superset("stat, chmod and utimes are not held");
-            let masked = aspects::masked();
-            let all = |grant: &FileGrant| masked.iter().any(|tree| tree.is_within(&grant.source));
-            let held = if plan.files().iter().any(all) {
-                held.superset("what no grant shows, such as /proc, lies in a granted tree")
-            } else {
-                held
-            };
-            let wider = plan.files().iter().find(|grant| !grant.is_tree() || only_creates(grant));
-            match wider {
-                Some(grant) => held.superset(format!("`{}` is held as its folder", grant.pattern.value)),
-                None => held,
-            }
-        }
-        Aspect::Network => Held::unsupported("Landlock knows TCP ports and nothing else of a network"),
-        Aspect::Exec if plan.exec().any.is_some() => {
-            Held::kernel("Landlock, by tree: programs start from the system's folders alone")
-        }
-        Aspect::Exec => Held::kernel("only the granted programs can be read and started")
-            .superset("library folders hold programs too"),
-        Aspect::Environment => Held::unsupported("the process has the environment that it was started with"),
-        Aspect::Ipc => Held::unsupported("sockets in the file system can be connected to"),
-        Aspect::Processes => {
-            Held::kernel("signals and tracing stay within the domain").superset("other processes can be seen")
-        }
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
-    })
-}
-
-fn only_creates(grant: &FileGrant) -> bool {
-    grant.actions.contains(FsActions::CREATE) && !grant.actions.contains(FsActions::WRITE)
-}
+/// What a ruleset holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::TreeRules(Words::superset(
+        "Landlock, by tree and right",
+        &["stat, chmod and utimes are not held"],
+    )),
+    network: NetworkMechanism::Nothing("Landlock knows TCP ports and nothing else of a network"),
+    programs: ProgramMechanism::Listed(Words::superset(
+        "only the granted programs can be read and started",
+        &["library folders hold programs too"],
+    )),
+    environment: EnvironmentMechanism::Nothing("the process has the environment that it was started with"),
+    services: ServiceMechanism::Nothing("sockets in the file system can be connected to"),
+    processes: ProcessMechanism::Kernel {
+        words: Words::superset(
+            "signals and tracing stay within the domain",
+            &["other processes can be seen"],
+        ),
+        nested: Words::superset(
+            "signals and tracing stay within the domain",
+            &["other processes can be seen"],
+        ),
+    },
+    limits: LimitMechanism::Kernel(&[], ""),
+};
 
 fn access(grant: &FileGrant, plan: &Plan) -> Cow<'static, [&'static str]> {
     if grant.actions == FsActions::READ {

@@ -10,8 +10,12 @@ mod config;
 mod seccomp;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, Level, judge};
-use bailiwick_policy::manifest::{Limit, Limits};
+use bailiwick_policy::enforcement::mechanism::{
+    DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
+    ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
+use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};
@@ -37,39 +41,37 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     ];
     files.extend(script::stub_files(&view));
     let argv = ["runc", "run", "--bundle", ".", "bailiwick"].map(str::to_owned).into();
-    Ok(Emitted { argv, files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv, files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => {
-            judge::mounted_files(plan, "a read-only root with binds, no capability and no call to mount")
-        }
-        Aspect::Network => judge::no_network(plan),
-        Aspect::Exec => judge::every_program(plan),
-        Aspect::Environment => Held::kernel("nothing but PATH, HOME, LANG and the declared variables"),
-        Aspect::Ipc if plan.ipc().endpoints.is_empty() => {
-            Held::kernel("no Unix socket can be made but pairs; abstract ones end at the network namespace")
-        }
-        Aspect::Ipc => judge::visible_sockets(plan),
-        Aspect::Processes if plan.nested_sandbox() => {
-            Held::kernel("own pid and ipc namespaces; user namespaces stay open for a nested sandbox")
-        }
-        Aspect::Processes => Held::kernel("own pid, ipc and user namespaces, further ones are refused"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => limits(plan.limits()),
-    })
-}
-
-fn limits(limits: &Limits) -> Held {
-    let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
-    let held = judge::limits(limits, &holds, "cgroups, and a resource limit for the size of files");
-    let by_cgroup = limits.declared().any(|limit| limit != Limit::FileSize);
-    if held.level == Level::Kernel && by_cgroup {
-        return held.superset("started by a user only the size of files is limited");
-    }
-    held
-}
+/// What a bundle holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Mounts(Words::exact(
+        "a read-only root with binds, no capability and no call to mount",
+    )),
+    network: NetworkMechanism::Empty { wider: &[], wider_with_services: &[] },
+    programs: ProgramMechanism::Visible,
+    environment: EnvironmentMechanism::Fresh {
+        words: Words::exact("nothing but PATH, HOME, LANG and the declared variables"),
+        passes_all: false,
+    },
+    services: ServiceMechanism::Filtered {
+        none: Words::exact(
+            "no Unix socket can be made but pairs; abstract ones end at the network namespace",
+        ),
+        wider_with_files: &[],
+        some: DeclaredServices::Visible(Words::exact("")),
+    },
+    processes: ProcessMechanism::Kernel {
+        words: Words::exact("own pid, ipc and user namespaces, further ones are refused"),
+        nested: Words::exact("own pid and ipc namespaces; user namespaces stay open for a nested sandbox"),
+    },
+    limits: LimitMechanism::KernelAsRoot(
+        &[Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize],
+        "cgroups, and a resource limit for the size of files",
+        "started by a user only the size of files is limited",
+    ),
+};
 
 fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     notes.push(

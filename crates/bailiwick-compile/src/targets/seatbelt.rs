@@ -10,11 +10,15 @@ use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
 use bailiwick_policy::capability::FsActions;
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::plan::{FileGrant, Network, Plan};
 use bailiwick_policy::run_later::fixed_names;
 
-use super::aspects;
+use super::aspects::{self, UNREAD};
 use crate::egress::GATEWAY_PORT;
 use crate::{Refusal, Target, pattern};
 
@@ -65,29 +69,39 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
         argv.extend(args.iter().cloned());
     }
     let files = vec![ArtifactFile { name: "profile.sb".to_owned(), text }];
-    Ok(Emitted { argv, files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv, files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => Held::kernel("the kernel's sandbox, by path and action (untested)")
-            .superset("names and attributes of all files can be seen"),
-        Aspect::Network if *plan.network() == Network::None => {
-            Held::kernel("the kernel's sandbox refuses every connection (untested)")
-        }
-        Aspect::Network => {
-            aspects::gateway(plan, "only the egress gateway on localhost can be reached (untested)")
-        }
-        Aspect::Exec if plan.exec().any.is_some() => judge::every_program(plan),
-        Aspect::Exec => Held::kernel("the kernel's sandbox, by the program's path (untested)"),
-        Aspect::Environment => Held::unsupported("whoever starts it sets the environment"),
-        Aspect::Ipc => Held::kernel("no service can be looked up, and sockets only by path (untested)"),
-        Aspect::Processes => Held::kernel("only processes in the sandbox can be signalled (untested)")
-            .superset("others can be seen through sysctl"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
-    })
-}
+/// What a profile holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::PathRules(Words::superset(
+        "the kernel's sandbox, by path and action (untested)",
+        &["names and attributes of all files can be seen"],
+    )),
+    network: NetworkMechanism::Supervised {
+        none: Words::exact("the kernel's sandbox refuses every connection (untested)"),
+        some: Words::exact("only the egress gateway on localhost can be reached (untested)"),
+        unread: Some(UNREAD),
+    },
+    programs: ProgramMechanism::Listed(Words::exact(
+        "the kernel's sandbox, by the program's path (untested)",
+    )),
+    environment: EnvironmentMechanism::Nothing("whoever starts it sets the environment"),
+    services: ServiceMechanism::ByName(Words::exact(
+        "no service can be looked up, and sockets only by path (untested)",
+    )),
+    processes: ProcessMechanism::Kernel {
+        words: Words::superset(
+            "only processes in the sandbox can be signalled (untested)",
+            &["others can be seen through sysctl"],
+        ),
+        nested: Words::superset(
+            "only processes in the sandbox can be signalled (untested)",
+            &["others can be seen through sysctl"],
+        ),
+    },
+    limits: LimitMechanism::Kernel(&[], ""),
+};
 
 /// A string literal.
 fn string(text: &str) -> String {

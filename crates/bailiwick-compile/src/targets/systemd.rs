@@ -8,13 +8,17 @@
 use std::fmt::Write as _;
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::mechanism::{
+    DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
+    ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
+};
+use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::net::HostPattern;
 use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan};
 use bailiwick_policy::run_later::fixed_names;
 
-use super::aspects::{self, Shown};
+use super::aspects::{self, Shown, UNREAD};
 use crate::{Refusal, Target, script};
 
 /// What holds whatever is granted.
@@ -70,45 +74,44 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     notes.extend(shown.notes);
     notes.extend(aspects::common_notes(plan));
     let files = vec![ArtifactFile { name: "unit.service".to_owned(), text }];
-    Ok(Emitted { argv: Vec::new(), files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv: Vec::new(), files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files => judge::mounted_files(plan, "a mount namespace with an empty root"),
-        Aspect::Network if *plan.network() == Network::None => {
-            Held::kernel("a network namespace without a way out, and no socket of any family")
-        }
-        Aspect::Network => aspects::gateway(
-            plan,
+/// What a unit holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Mounts(Words::exact("a mount namespace with an empty root")),
+    network: NetworkMechanism::Supervised {
+        none: Words::exact("a network namespace without a way out, and no socket of any family"),
+        some: Words::exact(
             "a network namespace that the host makes, whose only way out has to be the egress gateway",
         ),
-        Aspect::Exec if plan.exec().any.is_some() => judge::every_program(plan),
-        Aspect::Exec => Held::kernel("everything but the granted programs is mounted noexec")
-            .superset("library folders hold programs too"),
-        Aspect::Environment => {
-            Held::kernel("the manager starts it with these variables and a few of its own")
-        }
-        Aspect::Ipc => ipc(plan),
-        Aspect::Processes if plan.nested_sandbox() => {
-            Held::kernel("its own user, and other users' processes are invisible")
-                .superset("namespaces can be made, for the sandbox within")
-        }
-        Aspect::Processes => Held::kernel("its own user, and other users' processes are invisible"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits => {
-            let holds = [Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize];
-            judge::limits(plan.limits(), &holds, "cgroup and rlimits")
-        }
-    })
-}
-
-fn ipc(plan: &Plan) -> Held {
-    if plan.ipc().endpoints.is_empty() && !plan.ipc().any {
-        return Held::kernel("sockets of the Unix family are refused");
-    }
-    judge::visible_sockets(plan)
-}
+        unread: Some(UNREAD),
+    },
+    programs: ProgramMechanism::Listed(Words::superset(
+        "everything but the granted programs is mounted noexec",
+        &["library folders hold programs too"],
+    )),
+    environment: EnvironmentMechanism::Fresh {
+        words: Words::exact("the manager starts it with these variables and a few of its own"),
+        passes_all: false,
+    },
+    services: ServiceMechanism::Filtered {
+        none: Words::exact("sockets of the Unix family are refused"),
+        wider_with_files: &[],
+        some: DeclaredServices::Visible(Words::exact("")),
+    },
+    processes: ProcessMechanism::Kernel {
+        words: Words::exact("its own user, and other users' processes are invisible"),
+        nested: Words::superset(
+            "its own user, and other users' processes are invisible",
+            &["namespaces can be made, for the sandbox within"],
+        ),
+    },
+    limits: LimitMechanism::Kernel(
+        &[Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize],
+        "cgroup and rlimits",
+    ),
+};
 
 fn service_name(plan: &Plan) -> String {
     let kept = plan
@@ -271,7 +274,12 @@ fn programs(plan: &Plan, shown: &Shown, text: &mut String, notes: &mut Vec<Strin
         BASE.iter().filter(|entry| entry.kind == BaseKind::Libraries).map(|entry| entry.path.to_owned());
     let granted = aspects::programs(plan).into_iter().flat_map(|program| aspects::files_of(&program));
     let writable = shown.mounts.iter().filter(|mount| plan.from_writable() && mount.writable);
-    let all = libraries.chain(granted).chain(writable.map(|mount| mount.path.to_string()));
+    let mut code = plan.files().iter().filter(|grant| grant.maps_code()).peekable();
+    if code.peek().is_some() {
+        notes.push("programs in a folder granted as code can be started too".to_owned());
+    }
+    let code = code.map(|grant| grant.path().to_string());
+    let all = libraries.chain(granted).chain(writable.map(|mount| mount.path.to_string())).chain(code);
     let all: Vec<String> = all.map(|file| format!("-{}", path(&file))).collect();
     let _ = writeln!(text, "ExecPaths={}", all.join(" "));
     notes.push(

@@ -4,7 +4,11 @@
 //! says so, and with the usual floor it is refused.
 
 use bailiwick_policy::artifact::{ArtifactFile, Emitted};
-use bailiwick_policy::enforcement::{Aspect, Coverage, Held, judge};
+use bailiwick_policy::enforcement::judge;
+use bailiwick_policy::enforcement::mechanism::{
+    EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
+    ProgramMechanism, ServiceMechanism,
+};
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Plan, Sourced};
 use serde_json::{Value, json};
@@ -37,18 +41,19 @@ pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
         vec!["a worker is no sandbox: its code has all that the process around it has".to_owned()];
     notes.extend(aspects::common_notes(plan));
     let files = vec![ArtifactFile { name: "worker.json".to_owned(), text: format!("{text:#}\n") }];
-    Ok(Emitted { argv: Vec::new(), files, notes, coverage: coverage(plan) })
+    Ok(Emitted { argv: Vec::new(), files, notes, coverage: judge::coverage(plan, &MECHANISM) })
 }
 
-pub(super) fn coverage(plan: &Plan) -> Coverage {
-    let shared = || Held::unsupported("a worker shares it with the process around it");
-    Coverage::of(|aspect| match aspect {
-        Aspect::Files | Aspect::Network | Aspect::Exec | Aspect::Ipc | Aspect::Processes => shared(),
-        Aspect::Environment => Held::advisory("a worker has its own copy, and native code the whole"),
-        Aspect::Clock => judge::clock(plan),
-        Aspect::Limits if plan.limits().declared().eq([Limit::Memory]) => {
-            Held::advisory("the heap is limited, and nothing else of the memory")
-        }
-        Aspect::Limits => judge::limits(plan.limits(), &[], ""),
-    })
-}
+/// What a worker shares with the process around it.
+const SHARED: &str = "a worker shares it with the process around it";
+
+/// What a worker holds a plan with.
+pub(super) const MECHANISM: Mechanism = Mechanism {
+    files: FileMechanism::Nothing(SHARED),
+    network: NetworkMechanism::Nothing(SHARED),
+    programs: ProgramMechanism::Nothing(SHARED),
+    environment: EnvironmentMechanism::Advisory("a worker has its own copy, and native code the whole"),
+    services: ServiceMechanism::Nothing(SHARED),
+    processes: ProcessMechanism::Nothing(SHARED),
+    limits: LimitMechanism::Advisory(&[Limit::Memory], "the heap is limited, and nothing else of the memory"),
+};

@@ -94,7 +94,7 @@ const ROWS: &[Row] = &[
     (Landlock, Files, "", "", Kernel, "\"read_file\""),
     (Landlock, Network, "", "", Unsupported, ""),
     (Landlock, Exec, "", "", Kernel, "\"execute\""),
-    (Landlock, Exec, ANY, "", Kernel, "\"execute\""),
+    (Landlock, Exec, ANY, "", Unsupported, ""),
     (Landlock, Environment, "", "", Unsupported, ""),
     (Landlock, Ipc, "", "", Unsupported, ""),
     (Landlock, Processes, "", "", Kernel, "\"signal\""),
@@ -242,5 +242,19 @@ fn targets_with_the_same_mechanism_report_the_same_level() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn a_port_that_no_target_opens_is_named_by_each() {
+    let provenance = || Provenance { manifest: None, compiler: String::new() };
+    for target in Target::ALL {
+        let artifact = compile(target, &plan("'net:listen:8080'", ""), &Floor::none(), provenance()).unwrap();
+        let named = |artifact: &Artifact| {
+            artifact.notes().iter().filter(|note| note.contains("`net:listen:8080` opens no port")).count()
+        };
+        assert_eq!(named(&artifact), 1, "{target:?}");
+        let without = compile(target, &plan("", ""), &Floor::none(), provenance()).unwrap();
+        assert_eq!((named(&without), without.argv()), (0, artifact.argv()), "{target:?}");
     }
 }

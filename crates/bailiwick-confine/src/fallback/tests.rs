@@ -3,7 +3,12 @@
 use super::*;
 use bailiwick_testkit::skip;
 
+use crate::process::RunningProcess;
 use crate::testing::{all, plan, shell};
+
+fn start(plan: &Plan, command: Command, options: &Options) -> Result<RunningProcess, Refusal> {
+    prepare(plan, command, options)?.start()
+}
 
 fn run(plan: &Plan, line: &str) -> Option<String> {
     if let Err(fault) = Level::of_kernel() {
@@ -59,10 +64,14 @@ fn there_is_no_socket() {
 #[test]
 fn what_it_cannot_hold_it_says_or_refuses() {
     let Ok(level) = Level::of_kernel() else { return skip("no landlock") };
-    let limits = Held::kernel("none");
-    let held = coverage(&plan(&[]), level, limits.clone());
-    assert!(held.held(Aspect::Files).why.contains("modes and times are not held"));
-    assert_eq!(held.held(Aspect::Files).precision, bailiwick_policy::enforcement::Precision::Superset);
+    let held = judge::coverage(&plan(&[]), &mechanism(level, LimitMechanism::Found(Vec::new())));
+    assert!(
+        held.held(bailiwick_policy::enforcement::Aspect::Files).why.contains("modes and times are not held")
+    );
+    assert_eq!(
+        held.held(bailiwick_policy::enforcement::Aspect::Files).precision,
+        bailiwick_policy::enforcement::Precision::Superset
+    );
     let hosts = plan(&["net:connect:example.com:443"]);
     let (command, _output) = shell("true");
     let refused = start(&hosts, command, &Options::default()).unwrap_err().to_string();
@@ -97,10 +106,10 @@ fn killing_ends_what_was_started_also_in_another_session() {
     let mut launched = start(&plan, command, &Options::default()).unwrap();
     let reached = |count: usize| {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        while crate::testing::sleepers(&seconds) != count && std::time::Instant::now() < deadline {
+        while bailiwick_testkit::sleepers(&seconds) != count && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        crate::testing::sleepers(&seconds) == count
+        bailiwick_testkit::sleepers(&seconds) == count
     };
     assert!(reached(2), "{}", {
         launched.kill();

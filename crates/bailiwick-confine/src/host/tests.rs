@@ -17,10 +17,6 @@ fn everything_that_was_tried_has_an_answer_and_a_lack_has_a_fix() {
         "limit-pids",
         "limit-cpu",
         "nft",
-        "bwrap",
-        "runc",
-        "crun",
-        "firejail",
     ];
     assert_eq!(names, expected);
     for ability in abilities.iter() {
@@ -35,18 +31,10 @@ fn everything_that_was_tried_has_an_answer_and_a_lack_has_a_fix() {
     assert!(!abilities.has("no such thing"));
 }
 
-/// Runs the test above once more on a host that `wrapper` has made poorer, and gives what it printed.
+/// What the test above prints on a host that `wrapper` has made poorer.
 fn on_a_poorer_host(wrapper: &str) -> Option<String> {
-    let own = std::env::current_exe().unwrap();
     let test = "host::tests::everything_that_was_tried_has_an_answer_and_a_lack_has_a_fix";
-    let line = wrapper.replace("PROBE", &format!("{} --exact {test} --nocapture", own.display()));
-    let output =
-        Command::new("/bin/sh").args(["-c", &line]).env_remove("BAILIWICK_REQUIRE").output().unwrap();
-    if !output.status.success() {
-        bailiwick_testkit::skip(&format!("`{wrapper}`: {}", String::from_utf8_lossy(&output.stderr)));
-        return None;
-    }
-    Some(String::from_utf8_lossy(&output.stderr).into_owned())
+    bailiwick_testkit::on_a_poorer_host(test, wrapper)
 }
 
 fn lacks(report: &str, name: &str) -> bool {
@@ -57,22 +45,11 @@ fn lacks(report: &str, name: &str) -> bool {
 fn a_host_without_user_namespaces_is_seen_as_one() {
     let wrapper = "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec capsh --drop=all -- -c \"PROBE\"'";
     let Some(report) = on_a_poorer_host(wrapper) else { return };
-    for lacking in ["namespaces", "mounts", "proc", "nft", "bwrap", "runc"] {
+    for lacking in ["namespaces", "mounts", "proc", "nft"] {
         assert!(lacks(&report, lacking), "{lacking}: {report}");
     }
     assert!(report.contains("user.max_user_namespaces"), "{report}");
     assert!(!lacks(&report, "seccomp"), "{report}");
-}
-
-#[test]
-fn firejail_inside_a_pid_namespace_is_no_backend() {
-    if find("firejail").is_none() {
-        return bailiwick_testkit::skip("no firejail");
-    }
-    let Some(report) = on_a_poorer_host("unshare -Urpf --mount-proc sh -c 'PROBE'") else { return };
-    assert!(lacks(&report, "firejail"), "{report}");
-    let Some(report) = on_a_poorer_host("unshare -pf --mount-proc sh -c 'PROBE'") else { return };
-    assert!(lacks(&report, "firejail"), "{report}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn run(names: &[&Path], script: &str) -> Option<String> {
         bailiwick_testkit::skip("no python3");
         return None;
     }
-    let filter = Asking { unix_mediated: true, guarded: false }.program().unwrap();
+    let filter = Asking { unix_mediated: true, ..Asking::default() }.program().unwrap();
     let mut command = Command::new(python);
     command.args(["-I", "-c", &format!("{PRELUDE}{script}")]).env_clear();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -5,13 +5,20 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use bailiwick_policy::enforcement::Level;
+use bailiwick_policy::enforcement::{Level, Precision, judge};
 
 use super::*;
 use crate::sys::before_exec::before_exec;
 
 const PLAIN: Situation = Situation { own_user_namespace: false, host_root: false, counts_by_namespace: true };
 const NONE: Limits = Limits { timeout_ms: None, memory: None, pids: None, cpu_milli: None, file_size: None };
+
+impl Applied {
+    /// How well the limits are held together.
+    fn held(&self) -> Held {
+        judge::limits(&Limits { memory: Some(1), ..NONE }, &self.mechanism())
+    }
+}
 
 fn nowhere() -> Places {
     Places::nowhere()

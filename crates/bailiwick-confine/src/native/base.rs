@@ -8,10 +8,11 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use bailiwick_policy::plan::{BASE, BaseKind, Plan, STUBS};
+use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan, STUBS};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::layout::{Host, Kind, Layout, Node, lies_in};
+use super::account::Account;
+use super::layout::{Host, Kind, Layout, Node, is_clean, lies_in};
 use crate::weakened;
 
 /// Files up to this size are copied: that costs less than a mount.
@@ -35,6 +36,7 @@ enum Programs {
 pub struct System {
     layout: Layout,
     programs: Programs,
+    account: Account,
 }
 
 impl System {
@@ -44,13 +46,14 @@ impl System {
         let programs = Programs::of(plan);
         let mut layout = Layout::default();
         put(&mut layout, programs);
-        Self { layout, programs }
+        Self { layout, programs, account: Account::of_caller() }
     }
 
-    /// The root of a sandbox of this plan, with nothing else in it yet. A plan that wants other programs has the host
-    /// looked at for itself.
-    pub(crate) fn into_layout(self, plan: &Plan) -> Layout {
-        if self.programs == Programs::of(plan) { self.layout } else { Self::look(plan).layout }
+    /// The root of a sandbox of this plan, with nothing else in it yet, and the caller. A plan that wants other
+    /// programs has the host looked at for itself.
+    pub(crate) fn into_parts(self, plan: &Plan) -> (Layout, Account) {
+        let fit = if self.programs == Programs::of(plan) { self } else { Self::look(plan) };
+        (fit.layout, fit.account)
     }
 }
 
@@ -264,7 +267,8 @@ fn configured(file: &Path, depth: usize) -> Vec<PathBuf> {
     folders
 }
 
-fn matching(pattern: &Path) -> Vec<PathBuf> {
+/// What a path with a `*` in its last part matches; without one, itself.
+pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
@@ -324,18 +328,40 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
 ];
 
 /// What the sandbox's own places depend on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Own {
+pub(crate) struct Own<'a> {
     /// Whether the program has a terminal.
     pub(crate) terminal: bool,
     /// Whether what it writes may be started.
     pub(crate) executable: bool,
-    /// Whether `/tmp` may be its own to do anything in: not if a narrower grant lies below it.
-    pub(crate) whole_tmp: bool,
+    /// Grants for less than everything: nothing around them may be the program's own to do anything in.
+    pub(crate) narrowed: &'a [PathBuf],
+    /// The caller's home.
+    pub(crate) home: Option<&'a Path>,
+    /// The caller.
+    pub(crate) account: &'a Account,
 }
 
-/// Puts in what every sandbox has of its own. Returns the folder that it may do anything in.
-pub(crate) fn own(layout: &mut Layout, of: Own) -> PathBuf {
+/// The directories that a program may do anything in.
+#[derive(Debug)]
+pub(crate) struct Private {
+    /// For what is temporary: `/tmp`, unless that has a use of its own.
+    pub(crate) temporary: PathBuf,
+    /// The home: where the caller's own is, or in the temporary directory.
+    pub(crate) home: PathBuf,
+    /// Whether the home is a directory of its own, neither granted nor part of the temporary one.
+    home_is_separate: bool,
+}
+
+impl Private {
+    /// Each of them, none within another.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Path> {
+        let home = self.home_is_separate.then_some(self.home.as_path());
+        std::iter::once(self.temporary.as_path()).chain(home)
+    }
+}
+
+/// Puts in what every sandbox has of its own. Returns the directories that it may do anything in.
+pub(crate) fn own(layout: &mut Layout, of: &Own<'_>) -> Private {
     for name in DEVICES {
         device(layout, name);
     }
@@ -356,11 +382,17 @@ pub(crate) fn own(layout: &mut Layout, of: Own) -> PathBuf {
     if !weakened::HIDDEN {
         layout.put(Path::new(BOOT_ID), Node::Text(b"00000000-0000-0000-0000-000000000000\n".to_vec()));
     }
+    let private = private(layout, of);
     for (path, text) in STUBS {
         let hosts = weakened::STUBS.then(|| std::fs::read(path).ok()).flatten();
-        layout.replace(Path::new(path), Node::Text(hosts.unwrap_or_else(|| text.as_bytes().to_vec())));
+        let text = match path {
+            "/etc/passwd" => of.account.passwd(&private.home),
+            "/etc/group" => of.account.groups(),
+            _ => text.to_owned(),
+        };
+        layout.replace(Path::new(path), Node::Text(hosts.unwrap_or_else(|| text.into_bytes())));
     }
-    private(layout, of)
+    private
 }
 
 /// Whether this user can open it: what only root can needs no cover from others.
@@ -375,17 +407,45 @@ fn device(layout: &mut Layout, name: &str) {
     layout.replace(&path, Node::Host(Host::system(&path, Kind::Device)));
 }
 
-/// The private folder, with the home and the shared memory in it: `/tmp`, unless that has a use of its own.
-fn private(layout: &mut Layout, of: Own) -> PathBuf {
-    let node = Node::Private { mode: 0o1777, executable: of.executable };
+/// The private directories, with the shared memory in the temporary one.
+fn private(layout: &mut Layout, of: &Own<'_>) -> Private {
     let (tmp, elsewhere) = (Path::new("/tmp"), Path::new("/run/private"));
-    let own = if of.whole_tmp && layout.at(tmp).is_none() { tmp } else { elsewhere };
-    layout.put(own, node);
+    let is_free = !of.narrowed.iter().any(|path| lies_in(path, tmp)) && layout.at(tmp).is_none();
+    let temporary = if is_free { tmp } else { elsewhere };
+    layout.put(temporary, Node::Private { mode: 0o1777, executable: of.executable });
     layout.put(tmp, Node::Folder { mode: 0o755 });
-    layout.put(&own.join("home"), Node::Folder { mode: 0o700 });
-    layout.put(&own.join(".shm"), Node::Folder { mode: 0o1777 });
-    layout.put(Path::new("/dev/shm"), Node::Link(own.join(".shm")));
-    own.to_owned()
+    layout.put(&temporary.join(".shm"), Node::Folder { mode: 0o1777 });
+    layout.put(Path::new("/dev/shm"), Node::Link(temporary.join(".shm")));
+    home(layout, of, temporary)
+}
+
+/// The home at the caller's own path: empty, or as far as it was granted. It is in the temporary directory where that path
+/// has another use.
+fn home(layout: &mut Layout, of: &Own<'_>, temporary: &Path) -> Private {
+    let temporary = temporary.to_owned();
+    let is_narrowed = |home: &Path| of.narrowed.iter().any(|path| lies_in(path, home));
+    let callers = of.home.filter(|home| is_clean(home) && !has_use_of_its_own(home) && !is_narrowed(home));
+    let home = callers.map_or_else(|| temporary.join("home"), Path::to_owned);
+    if layout.tree_around(&home).is_some() {
+        return Private { temporary, home, home_is_separate: false };
+    }
+    let home_is_separate = !lies_in(&layout.follow(&home), &temporary);
+    let node = if home_is_separate {
+        Node::Private { mode: 0o700, executable: of.executable }
+    } else {
+        Node::Folder { mode: 0o700 }
+    };
+    layout.put(&home, node);
+    Private { temporary, home, home_is_separate }
+}
+
+/// Whether a path is part of the system, holds a part of it, or is the sandbox's own.
+fn has_use_of_its_own(home: &Path) -> bool {
+    let stubs = STUBS.iter().map(|(path, _)| *path);
+    let all = BASE.iter().map(|entry| entry.path).chain(stubs).chain(MASKED).map(Path::new);
+    let holds_links =
+        ["/var/tmp", "/tmp"].iter().any(|path| lies_in(Path::new(path), home) && home != Path::new("/tmp"));
+    holds_links || all.into_iter().any(|path| lies_in(path, home) || lies_in(home, path))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) fn run(image: &Image) -> ! {
 }
 
 fn become_sandbox(image: &Image) -> Done<Infallible> {
-    let network = network::Making::new(image.network.as_ref());
+    let network = network::Making::new(&image.network);
     let rooted = || enter_root(image);
     let terminal =
         clone::beside(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
@@ -68,6 +68,7 @@ fn enter_root(image: &Image) -> Done<Option<OwnedFd>> {
     let root = new_root(&image.scratch).map_err(at(Step::Root))?;
     fill(root.as_fd(), image)?;
     let terminal = terminal(root.as_fd(), image).map_err(at(Step::Terminal))?;
+    pass_private_out(root.as_fd(), image).map_err(at(Step::Handshake))?;
     all_inner_rules(root.as_fd(), image).map_err(at(Step::Landlock))?;
     leave_old_root(root.as_fd()).map_err(at(Step::Pivot))?;
     Ok(terminal)
@@ -231,7 +232,28 @@ fn mount_processes(root: BorrowedFd<'_>, path: &CStr, writable: bool) -> Result<
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
     let mount = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
-    attach(mount.as_fd(), root, path)
+    attach(mount.as_fd(), root, path)?;
+    if writable && !weakened::PROC { freeze_kernel_entries(root, path) } else { Ok(()) }
+}
+
+/// Makes everything in a writable proc read-only but the directories of processes: the kernel's settings stay as they are.
+fn freeze_kernel_entries(root: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc = rustix::fs::openat(root, path, flags, Mode::empty())?;
+    let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut entries = rustix::fs::RawDir::new(&proc, &mut room);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_process = name.to_bytes().iter().all(u8::is_ascii_digit);
+        // Links lead to the directories of processes; their own text cannot be changed.
+        if is_process || matches!(name.to_bytes(), b"." | b"..") || entry.file_type() == FileType::Symlink {
+            continue;
+        }
+        let tree = copy(proc.as_fd(), name, Attributes::READ_ONLY)?;
+        attach(tree.as_fd(), proc.as_fd(), name)?;
+    }
+    Ok(())
 }
 
 /// The sandbox's end of a terminal in its own devpts; the other end goes to the supervisor.
@@ -245,6 +267,20 @@ fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errn
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, peer)?;
     say(image.control.as_fd(), Word::Terminal, &[master.as_fd()])?;
     Ok(Some(slave))
+}
+
+/// Gives the supervisor the private directories, to be looked at when every process has ended.
+fn pass_private_out(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
+    let open = |path: &CString| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(root, path.as_c_str(), flags, Mode::empty())
+    };
+    let control = image.control.as_fd();
+    match image.private.as_slice() {
+        [] => Ok(()),
+        [one] => say(control, Word::Private, &[open(one)?.as_fd()]),
+        [one, other, ..] => say(control, Word::Private, &[open(one)?.as_fd(), open(other)?.as_fd()]),
+    }
 }
 
 /// Rules for inodes that exist only in this root: those of the sandbox, and those of the net.
@@ -298,13 +334,12 @@ fn filter(image: &Image) -> Result<(), Errno> {
     seccomp::install(image.filter, false).map(|_| ())
 }
 
-/// Waits for the supervisor, where it has something to take over first.
+/// Waits for the supervisor, which records the start meanwhile: a program whose start is not recorded does not start.
 fn await_go(image: &Image) -> Result<(), Errno> {
-    if !image.waits {
-        return Ok(());
-    }
     let control = image.control.as_fd();
-    say(control, Word::Ready, &[])?;
+    if image.says_ready {
+        say(control, Word::Ready, &[])?;
+    }
     match rustix::io::retry_on_intr(|| hear(control))? {
         Some(Word::Go) => Ok(()),
         _ => Err(Errno::PIPE),

@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Closure {
     /// Folders whose files may be started and mapped as code.
     pub(crate) folders: Vec<PathBuf>,
+    /// Folders whose files may be mapped as code.
+    pub(crate) code: Vec<PathBuf>,
+    /// What is only read.
+    pub(crate) data: Vec<PathBuf>,
     /// Other programs.
     pub(crate) programs: Vec<&'static str>,
 }
 
 /// Folders that hold the programs of everybody.
-const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
+pub(super) const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
 
 /// What comes with the program that was asked for at `path` and lies in `file`.
 pub(crate) fn of(path: &Path, file: &Path) -> Closure {
@@ -35,6 +39,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
     for item in items.split(' ') {
+        let (folders, item) = match item.split_once(':') {
+            Some(("code", path)) => (&mut closure.code, path),
+            Some(("data", path)) => (&mut closure.data, path),
+            _ => (&mut closure.folders, item),
+        };
         if !item.starts_with(['/', '{']) {
             closure.programs.push(item);
             continue;
@@ -43,7 +52,7 @@ fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
             continue;
         }
         let path = item.replace("{own}", prefix).replace("{prefix}", prefix).replace("{name}", name);
-        closure.folders.push(PathBuf::from(path));
+        folders.push(PathBuf::from(path));
     }
 }
 
@@ -59,8 +68,10 @@ mod tests {
     #[test]
     fn a_program_brings_its_own_folders_and_never_everybodys() {
         assert_eq!(folders("/usr/local/bin/git"), ["/usr/local/lib/git-core", "/usr/local/libexec/git-core"]);
-        assert!(folders("/usr/bin/python3.11").contains(&"/usr/lib/python3.11".to_owned()));
-        assert_eq!(folders("/opt/node/bin/node"), ["/opt/node/lib"]);
+        let python = of(Path::new("/usr/bin/python3.11"), Path::new("/usr/bin/python3.11"));
+        assert!(python.code.contains(&PathBuf::from("/usr/lib/python3.11")));
+        let node = of(Path::new("/opt/node/bin/node"), Path::new("/opt/node/bin/node"));
+        assert_eq!(node.code, [PathBuf::from("/opt/node/lib")]);
         for path in ["/usr/bin/node", "/usr/bin/true", "/bin/sh", "/usr/bin/perl"] {
             assert_eq!(folders(path), Vec::<String>::new(), "{path}");
         }
@@ -72,7 +83,8 @@ mod tests {
             include_str!("closures.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         for line in lines {
             let (_, items) = line.split_once(" = ").unwrap_or_else(|| panic!("`{line}`"));
-            for item in items.split(' ').filter(|item| item.starts_with(['/', '{'])) {
+            let paths = items.split(' ').map(|item| item.split_once(':').map_or(item, |(_, path)| path));
+            for item in paths.filter(|item| item.starts_with(['/', '{'])) {
                 let path = item.replace("{prefix}", "/usr").replace("{name}", "x");
                 assert!(path.starts_with("{own}/") || !SHARED.contains(&&*path), "{item}");
                 assert!(!["/usr/lib", "/usr/bin", "/usr/lib64", "/usr/libexec"].contains(&&*path), "{item}");

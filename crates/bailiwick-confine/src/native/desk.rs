@@ -20,6 +20,7 @@
 mod act;
 mod call;
 mod spot;
+mod tell;
 pub(super) mod text;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,8 +30,9 @@ use rustix::io::Errno;
 use rustix::path::DecInt;
 
 use self::call::Call;
+use self::tell::Teller;
 use super::guarded::Guarded;
-use super::image::Identity;
+use super::image::{self, Identity};
 use crate::control;
 use crate::sys::notify::{self, Asked};
 
@@ -53,6 +55,8 @@ pub(crate) struct Desk<'a> {
     nested: bool,
     /// Whether a program ever set a mask of its own.
     masked: bool,
+    /// Who is told what was seen.
+    teller: Option<Teller<'a>>,
     waiting: [Option<Waiting>; WAITING],
     fresh: [Option<Identity>; FRESH],
 }
@@ -77,17 +81,18 @@ enum Turn {
     Passed,
 }
 
+impl From<Errno> for Turn {
+    fn from(errno: Errno) -> Self {
+        Self::Answer(Err(errno))
+    }
+}
+
 impl<'a> Desk<'a> {
     /// Opens the desk in the sandbox's own root.
     ///
     /// # Errors
     /// What the kernel says.
-    pub(crate) fn open(
-        guarded: &'a Guarded,
-        listener: OwnedFd,
-        supervisor: Option<BorrowedFd<'a>>,
-        nested: bool,
-    ) -> Result<Self, Errno> {
+    pub(crate) fn open(asked: &'a image::Asked, listener: OwnedFd) -> Result<Self, Errno> {
         // Where the kernel does not know it, it is only slower.
         let _ = notify::wake_in_step(listener.as_fd());
         let open = |path: &std::ffi::CStr| {
@@ -96,7 +101,19 @@ impl<'a> Desk<'a> {
         };
         let (root, proc, own) = (open(c"/")?, open(c"/proc")?, open(c"/proc/self/fd")?);
         let (waiting, fresh) = ([const { None }; WAITING], [None; FRESH]);
-        Ok(Self { guarded, listener, supervisor, root, proc, own, nested, masked: false, waiting, fresh })
+        Ok(Self {
+            guarded: &asked.guarded,
+            listener,
+            supervisor: asked.supervisor.as_ref().map(AsFd::as_fd),
+            root,
+            proc,
+            own,
+            nested: asked.nested,
+            masked: false,
+            teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.tells_files)),
+            waiting,
+            fresh,
+        })
     }
 
     /// Readable when a call waits.
@@ -117,22 +134,31 @@ impl<'a> Desk<'a> {
     /// Serves one call.
     pub(crate) fn serve(&mut self) {
         let Ok(asked) = notify::receive(self.listener.as_fd()) else { return };
-        let turn = self.decide(&asked).unwrap_or_else(|errno| Turn::Answer(Err(errno)));
+        let turn = self.decide(&asked);
         self.settle(asked.id, turn);
     }
 
-    fn decide(&mut self, asked: &Asked) -> Result<Turn, Errno> {
+    fn decide(&mut self, asked: &Asked) -> Turn {
         match Call::read(asked) {
-            Ok(Some(Call::Connect)) => Ok(self.pass_on(asked)),
+            Ok(Some(call @ Call::Connect { .. })) => {
+                self.tell(asked, &call);
+                // Without a supervisor there is no Unix socket that a connect could be of.
+                self.supervisor.map_or(Turn::Proceed, |supervisor| pass_on(supervisor, asked))
+            }
             Ok(Some(Call::Umask)) => {
                 self.masked = true;
-                Ok(Turn::Proceed)
+                Turn::Proceed
             }
-            Ok(Some(call)) => self.act(asked, call),
-            Ok(None) => Err(Errno::ACCESS),
+            Ok(Some(call)) => {
+                self.tell(asked, &call);
+                if call.changes_nothing() {
+                    return Turn::Proceed;
+                }
+                self.act(asked, call).unwrap_or_else(|turn| turn)
+            }
             // The kernel says what is wrong with such a path; it is held by the net.
-            Err(Errno::FAULT | Errno::NAMETOOLONG) => Ok(Turn::Proceed),
-            Err(_) => Err(Errno::ACCESS),
+            Err(Errno::FAULT | Errno::NAMETOOLONG) => Turn::Proceed,
+            Ok(None) | Err(_) => Errno::ACCESS.into(),
         }
     }
 
@@ -179,14 +205,11 @@ impl<'a> Desk<'a> {
             Err(errno) => Turn::Answer(Err(errno)),
         }
     }
+}
 
-    /// Passes a connect on to the supervisor, with the thread that makes it.
-    fn pass_on(&self, asked: &Asked) -> Turn {
-        let passed = || {
-            let supervisor = self.supervisor.ok_or(Errno::ACCESS)?;
-            let thread = spot::thread_descriptor(asked.thread)?;
-            control::send_bytes(supervisor, &asked.to_bytes(), thread.as_fd())
-        };
-        passed().map_or(Turn::Answer(Err(Errno::ACCESS)), |()| Turn::Passed)
-    }
+/// Passes a connect on to the supervisor, with the thread that makes it.
+fn pass_on(supervisor: BorrowedFd<'_>, asked: &Asked) -> Turn {
+    let thread = spot::thread_descriptor(asked.thread);
+    let passed = thread.and_then(|thread| control::send_bytes(supervisor, &asked.to_bytes(), thread.as_fd()));
+    passed.map_or(Errno::ACCESS.into(), |()| Turn::Passed)
 }

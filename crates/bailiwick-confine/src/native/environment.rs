@@ -3,30 +3,42 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bailiwick_policy::plan::{Environment, PROGRAM_FOLDERS};
 
 use crate::refusal::Refusal;
 use crate::weakened;
 
+/// What a sandbox says of itself in variables.
+pub(crate) struct Own<'a> {
+    /// The program's home.
+    pub(crate) home: &'a Path,
+    /// Where it keeps what is temporary.
+    pub(crate) temporary: &'a Path,
+    /// The user's name.
+    pub(crate) user: Option<&'a str>,
+    /// Folders outside of the system's that its programs lie in.
+    pub(crate) program_folders: &'a [PathBuf],
+    /// Whether it has a terminal.
+    pub(crate) terminal: bool,
+}
+
 /// The variables as execve takes them.
 pub(crate) fn of(
     plan: &Environment,
     values: &BTreeMap<OsString, OsString>,
-    private: &Path,
-    program: Option<&Path>,
-    terminal: bool,
+    own: &Own<'_>,
 ) -> Result<Vec<CString>, Refusal> {
     let mut variables: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
-    let path = search_path(program);
-    let home = private.join("home");
+    let path = search_path(own.program_folders);
     variables.insert(OsStr::new("PATH"), OsStr::new(&path));
-    variables.insert(OsStr::new("HOME"), home.as_os_str());
+    variables.insert(OsStr::new("HOME"), own.home.as_os_str());
     variables.insert(OsStr::new("LANG"), OsStr::new("C.UTF-8"));
-    variables.insert(OsStr::new("TERM"), OsStr::new(if terminal { "xterm-256color" } else { "dumb" }));
-    if private != Path::new("/tmp") {
-        variables.insert(OsStr::new("TMPDIR"), private.as_os_str());
+    variables.insert(OsStr::new("TERM"), OsStr::new(if own.terminal { "xterm-256color" } else { "dumb" }));
+    variables.extend(own.user.map(|user| (OsStr::new("USER"), OsStr::new(user))));
+    if own.temporary != Path::new("/tmp") {
+        variables.insert(OsStr::new("TMPDIR"), own.temporary.as_os_str());
     }
     for (name, value) in &plan.fixed {
         variables.insert(OsStr::new(name), OsStr::new(value));
@@ -46,12 +58,11 @@ pub(crate) fn of(
     variables.into_iter().map(|(name, value)| assignment(name, value)).collect()
 }
 
-/// The system's program folders, then the program's own: a toolchain finds its other programs there.
-fn search_path(program: Option<&Path>) -> String {
-    let mut folders = PROGRAM_FOLDERS.to_vec();
-    let own = program.and_then(Path::parent).and_then(Path::to_str);
-    folders.extend(own.filter(|own| !PROGRAM_FOLDERS.contains(own) && !own.contains(':')));
-    folders.join(":")
+/// The programs' own folders, then the system's: a toolchain finds its other programs there, as it would outside.
+fn search_path(own: &[PathBuf]) -> String {
+    let own = own.iter().filter_map(|folder| folder.to_str());
+    let own = own.filter(|own| !PROGRAM_FOLDERS.contains(own) && !own.contains(':'));
+    own.chain(PROGRAM_FOLDERS).collect::<Vec<_>>().join(":")
 }
 
 fn assignment(name: &OsStr, value: &OsStr) -> Result<CString, Refusal> {

@@ -51,8 +51,9 @@ pub(crate) fn put(layout: &mut Layout, plan: &Plan, home: Option<&Path>) -> Resu
     let closed = &Closed { plan, home };
     for grant in plan.files() {
         for one in paths(grant, &mut granted)? {
-            let executable = plan.from_writable() && grant.writable();
-            granted.put(layout, grant, &one, &Around { executable, mounts: &mounts, closed })?;
+            let executable = if grant.writable() { plan.from_writable() } else { plan.exec().any.is_some() };
+            let mapped = executable || grant.maps_code();
+            granted.put(layout, grant, &one, &Around { executable, mapped, mounts: &mounts, closed })?;
         }
     }
     Ok(granted)
@@ -86,7 +87,10 @@ impl Closed<'_> {
 
 /// What counts for every path of a grant.
 struct Around<'a> {
+    /// Whether its programs may be started.
     executable: bool,
+    /// Whether it may be mapped as code.
+    mapped: bool,
     mounts: &'a Mounts,
     closed: &'a Closed<'a>,
 }
@@ -144,12 +148,21 @@ impl Granted {
         };
         let stays_closed =
             grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
-        let (actions, executable) = if stays_closed {
+        let (actions, executable, mapped) = if stays_closed {
             self.notes.push(format!("`{}` runs code later and stays read-only", place.path.display()));
-            (FsActions::READ, false)
+            (FsActions::READ, false, false)
         } else {
-            (grant.actions, around.executable)
+            (grant.actions, around.executable, around.mapped)
         };
+        if grant.maps_code() {
+            let path = place.path.display();
+            self.notes
+                .push(format!("`{path}` is granted as code: the loader can run a program that lies there"));
+        }
+        if grant.actions.contains(FsActions::CODE) && grant.writable() {
+            let path = place.path.display();
+            self.notes.push(format!("`{path}` may be changed, so it is not mapped as code"));
+        }
         if stays_closed && !grant.actions.contains(FsActions::READ) {
             return Ok(());
         }
@@ -157,7 +170,7 @@ impl Granted {
             source: place.source.clone(),
             kind,
             writable: grant.writable() && !stays_closed,
-            executable,
+            executable: mapped,
             identity: Some(Identity::of(&stat)),
         };
         layout.mount(&place.path, host);
@@ -213,6 +226,7 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Whether a mount, read-only or writable, gives just these.
 fn is_mountable(actions: FsActions) -> bool {
+    let actions = actions.without_code();
     actions == FsActions::READ || actions.contains(FsActions::READ.union(FsActions::WRITE))
 }
 

@@ -14,13 +14,14 @@ use bailiwick_policy::plan::Plan;
 use bailiwick_policy::run_later::{self, Ground, Opened, is_repository, is_users_home};
 use rustix::io::Errno;
 
+use super::base::Private;
 use super::desk::text::{Text, lies_in};
 use super::grants::{self, to_path};
 use super::layout::{Kind, Layout, relative};
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::refusal::Refusal;
 
-/// Where the private directory is said to lie: nothing of the host does, and no name is judged there.
+/// Where private directories are said to lie: nothing of the host does, and no name is judged there.
 pub(super) const PRIVATE: &[u8] = b"/\x01private";
 
 /// The guarded trees of a sandbox.
@@ -53,10 +54,12 @@ pub(crate) struct Tree {
 
 /// What a sandbox has that the program may write without being asked.
 pub(crate) struct Unasked<'a> {
-    /// The private directory.
-    pub(crate) private: &'a Path,
+    /// The private directories.
+    pub(crate) private: &'a Private,
     /// Devices.
     pub(crate) devices: Access,
+    /// Whether the files of its own processes in `/proc` are among it.
+    pub(crate) proc: bool,
 }
 
 impl Guarded {
@@ -69,6 +72,9 @@ impl Guarded {
     ) -> Result<Self, Refusal> {
         run_later::prepare();
         let mut net = Net { rules: Vec::new(), inner: vec![(relative(Path::new("/dev"))?, unasked.devices)] };
+        if unasked.proc {
+            net.inner.push((relative(Path::new("/proc"))?, landlock::MODIFY));
+        }
         let mut trees = Vec::new();
         for (path, host) in layout.trees().filter(|(_, host)| host.writable) {
             match host.kind {
@@ -76,12 +82,14 @@ impl Guarded {
                 Kind::File | Kind::Device => net.open_file(&host.source)?,
             }
         }
-        let is_below = |path: &Path| path.starts_with(unasked.private) && path != unasked.private;
-        if layout.trees().any(|(path, _)| is_below(path)) {
-            trees.push(Tree::private(unasked.private));
-        } else {
-            let everything = landlock::READ | landlock::WRITE;
-            net.inner.push((relative(unasked.private)?, everything));
+        for private in unasked.private.places() {
+            let is_below = |path: &Path| path.starts_with(private) && path != private;
+            if layout.trees().any(|(path, _)| is_below(path)) {
+                trees.push(Tree::private(private));
+            } else {
+                let everything = landlock::READ | landlock::WRITE;
+                net.inner.push((relative(private)?, everything));
+            }
         }
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let named = plan.named().iter().map(to_path);
@@ -164,7 +172,7 @@ impl Tree {
 
     fn private(path: &Path) -> Self {
         let path = path.as_os_str().as_bytes().to_vec();
-        Self { path, source: PRIVATE.to_vec(), changeable: true, in_work_tree: false }
+        Self { source: [PRIVATE, &path].concat(), path, changeable: true, in_work_tree: false }
     }
 
     /// Where a path inside lies on the host.

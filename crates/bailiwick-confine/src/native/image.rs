@@ -23,19 +23,21 @@ pub(crate) struct Image {
     /// Whether processes may change things in their `/proc`.
     pub(crate) proc_writable: bool,
     /// What the network's sockets listen on, if there is a network.
-    pub(crate) network: Option<netns::Request>,
+    pub(crate) network: netns::Request,
     /// Limits of each process.
     pub(crate) limits: Vec<(Resource, u64)>,
     /// Rules of files, where the kernel has them.
     pub(crate) rules: Option<Ruleset>,
     /// Rules for what exists only inside.
     pub(crate) inner_rules: Vec<(CString, Access)>,
+    /// The private directories that the supervisor looks at when everything has ended; at most two.
+    pub(crate) private: Vec<CString>,
     /// The filter of system calls.
     pub(crate) filter: &'static [libc::sock_filter],
     /// What the first process decides call by call.
     pub(crate) desk: Option<Asked>,
-    /// Whether the supervisor has something to do before the program starts.
-    pub(crate) waits: bool,
+    /// Whether the supervisor has to know that everything is set up before it lets the program start.
+    pub(crate) says_ready: bool,
     /// The program.
     pub(crate) program: Program,
     /// Where it starts.
@@ -60,6 +62,12 @@ pub(crate) struct Asked {
     pub(crate) guarded: Guarded,
     /// The line on which connects are passed on, if any are.
     pub(crate) supervisor: Option<OwnedFd>,
+    /// The line on which the supervisor is told what was seen, if it wants to be.
+    pub(crate) tells: Option<OwnedFd>,
+    /// Whether it wants to be told of files.
+    pub(crate) tells_files: bool,
+    /// Whether nothing is decided, so that the program may run without being asked about.
+    pub(crate) only_tells: bool,
     /// Whether programs may have roots of their own.
     pub(crate) nested: bool,
 }

@@ -1,9 +1,12 @@
 //! Pid 1: starts the program, reaps, passes signals on, and ends with the program or with the supervisor.
 //!
-//! It runs under the same rules as the program and cannot be dumped. Where it decides what the program writes (see
-//! `desk`) it is not under the net, its filter lets it read the arguments of calls, and it keeps the one capability
-//! for that; else it has the program's filter and no capability. When it ends, the kernel ends every process of the
-//! sandbox.
+//! It runs under the same rules as the program and cannot be dumped. Where it decides what the program writes, or tells
+//! what it was refused (see `desk`), it is not under the net, its filter lets it read the arguments of calls, and it
+//! keeps the one capability for that; else it has the program's filter and no capability. When it ends, the kernel ends
+//! every process of the sandbox.
+//!
+//! On a terminal it leads the session, and the program is a process group of its own in the foreground: the kernel stops
+//! no group whose parents are all in other sessions, so Ctrl-Z would do nothing. The supervisor is told of a stop.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -29,6 +32,7 @@ pub(crate) fn run(image: &Image, terminal: Option<&OwnedFd>) -> Result<Infallibl
     let ends = signals::child_ends().map_err(|errno| (Step::Supervise, errno))?;
     let line = image.desk.as_ref().map(|_| control::pair()).transpose();
     let line = line.map_err(|errno| (Step::Seccomp, errno))?;
+    terminal.map_or(Ok(()), lead_session).map_err(|errno| (Step::Terminal, errno))?;
     let launch = Launch {
         image,
         terminal: terminal.map(AsFd::as_fd),
@@ -47,27 +51,37 @@ pub(crate) fn run(image: &Image, terminal: Option<&OwnedFd>) -> Result<Infallibl
     watch(control, ends.as_fd(), program, desk.as_mut())
 }
 
+/// Takes the terminal for a session of its own.
+fn lead_session(terminal: &OwnedFd) -> Result<(), Errno> {
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(terminal)
+}
+
+/// Said in place of a listener where there is none.
+const ABSENT: [u8; 1] = [1];
+
 /// Takes over the listener of the program's second filter, and takes on a filter of its own.
 fn open_desk<'a>(image: &'a Image, line: Option<BorrowedFd<'_>>) -> Result<Option<Desk<'a>>, Errno> {
     let (Some(asked), Some(line)) = (&image.desk, line) else { return Ok(None) };
-    let listener = control::recv_bytes(line, &mut [0])?.ok_or(Errno::PIPE)?;
-    let supervisor = asked.supervisor.as_ref().map(AsFd::as_fd);
-    if supervisor.is_some() {
+    let mut absent = [0];
+    let listener = control::recv_bytes(line, &mut absent)?.ok_or(Errno::PIPE)?;
+    if asked.supervisor.is_some() {
         say(image.control.as_fd(), Word::Listener, &[listener.as_fd()])?;
     }
-    let desk = Desk::open(&asked.guarded, listener, supervisor, asked.nested)?;
+    let desk = if absent == ABSENT { None } else { Some(Desk::open(asked, listener)?) };
     if !weakened::SECCOMP {
         seccomp::install(asked.own_filter, false)?;
     }
-    Ok(Some(desk))
+    Ok(desk)
 }
 
 /// Closes all but what is still used.
 fn keep_descriptors(own: [BorrowedFd<'_>; 2], image: &Image, desk: Option<&Desk<'_>>) {
     let [control, ends] = own.map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
     let mut kept = [control; 8];
-    let supervisor = image.desk.as_ref().and_then(|asked| asked.supervisor.as_ref());
-    let more = desk.map(Desk::descriptors).into_iter().flatten().chain(supervisor.map(AsFd::as_fd));
+    let lines = image.desk.as_ref().map(|asked| [&asked.supervisor, &asked.tells]).into_iter().flatten();
+    let lines = lines.filter_map(|line| line.as_ref().map(AsFd::as_fd));
+    let more = desk.map(Desk::descriptors).into_iter().flatten().chain(lines);
     let more = more.map(|descriptor| descriptor.as_raw_fd().cast_unsigned());
     for (room, number) in kept.iter_mut().zip([ends].into_iter().chain(more)) {
         *room = number;
@@ -92,8 +106,7 @@ fn start_program(launch: &Launch<'_>) -> ! {
 
 /// Returns only on failure.
 fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
-    let _ = rustix::process::setsid(); // cannot fail in a new process
-    if let Err(errno) = take_descriptors(launch) {
+    if let Err(errno) = take_descriptors(launch).and_then(|()| leave_group(launch.terminal)) {
         return (Step::Terminal, errno);
     }
     if let Err(errno) = rustix::process::chdir(&launch.image.folder) {
@@ -120,8 +133,12 @@ fn take_on(image: &Image, asked: &Asked, line: BorrowedFd<'_>) -> Result<(), (St
         if !weakened::SECCOMP {
             seccomp::install(image.filter, false)?;
         }
-        let listener = seccomp::install(asked.filter, true)?.ok_or(Errno::BADF)?;
-        control::send_bytes(line, &[0], descriptors::adopt(listener).as_fd())
+        match seccomp::install(asked.filter, true).and_then(|listener| listener.ok_or(Errno::BADF)) {
+            Ok(listener) => control::send_bytes(line, &[0], descriptors::adopt(listener).as_fd()),
+            // An old kernel, or a sandbox around this one that asks already: nothing is told then.
+            Err(_) if asked.only_tells => control::send_bytes(line, &ABSENT, line),
+            Err(errno) => Err(errno),
+        }
     };
     filter().map_err(|errno| (Step::Seccomp, errno))
 }
@@ -140,8 +157,15 @@ fn take_descriptors(launch: &Launch<'_>) -> Result<(), Errno> {
     let [input, output, error] = given;
     rustix::stdio::dup2_stdin(input)?;
     rustix::stdio::dup2_stdout(output)?;
-    rustix::stdio::dup2_stderr(error)?;
-    launch.terminal.map_or(Ok(()), rustix::process::ioctl_tiocsctty)
+    rustix::stdio::dup2_stderr(error)
+}
+
+/// A session of its own; on a terminal, a group in the foreground of pid 1's. Signals are blocked still, so that the
+/// kernel does not stop this process for it.
+fn leave_group(terminal: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
+    let Some(terminal) = terminal else { return rustix::process::setsid().map(|_| ()) };
+    rustix::process::setpgid(None, None)?;
+    rustix::termios::tcsetpgrp(terminal, rustix::process::getpid())
 }
 
 fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid, mut desk: Option<&mut Desk<'_>>) -> ! {
@@ -157,11 +181,19 @@ fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid, mut desk: 
             }
             desk.look_again();
         }
+        // Nobody is left who could ask: to be told so again and again would only burn time until the last one is reaped.
+        if from_program.contains(PollFlags::HUP) {
+            desk = None;
+        }
         if !from_children.is_empty() {
             forget_signal(ends);
-            if let Some(status) = reap(program) {
-                let _ = say(control, Word::Ended { status }, &[]);
-                break;
+            match reap(program) {
+                Some(Word::Ended { status }) => {
+                    let _ = say(control, Word::Ended { status }, &[]);
+                    break;
+                }
+                Some(word) => drop(say(control, word, &[])),
+                None => {}
             }
         }
         if !from_control.is_empty() && !obey(control, program) {
@@ -189,9 +221,16 @@ fn wait(
     Ok([control, children, program])
 }
 
+/// What a terminal sends to a whole group, and a shell to a whole job.
+const BY_KEY: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGSTOP, libc::SIGCONT];
+
 /// Does what the supervisor says; false once it is gone.
 fn obey(control: BorrowedFd<'_>, program: Pid) -> bool {
     match hear(control) {
+        Ok(Some(Word::Signal { number })) if BY_KEY.contains(&number) => {
+            signals::send_to_group(program, number);
+            true
+        }
         Ok(Some(Word::Signal { number })) => {
             signals::send(program, number);
             true
@@ -206,12 +245,15 @@ fn forget_signal(ends: BorrowedFd<'_>) {
     let _ = rustix::io::read(ends, &mut room);
 }
 
-/// Reaps every process that has ended; the status of the program if it is among them.
-fn reap(program: Pid) -> Option<i32> {
-    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-        if pid == program {
-            return Some(status.as_raw());
+/// Reaps every process that has ended; what became of the program if it is among them, or was stopped.
+fn reap(program: Pid) -> Option<Word> {
+    let mut stopped = None;
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+        match status.stopping_signal() {
+            Some(signal) if pid == program => stopped = Some(Word::Stopped { signal }),
+            None if pid == program => return Some(Word::Ended { status: status.as_raw() }),
+            Some(_) | None => {}
         }
     }
-    None
+    stopped
 }

@@ -219,6 +219,13 @@ impl Layout {
         self.over.insert(key(&path), Placed { path, node });
     }
 
+    /// Everything but directories in memory that was put below a directory.
+    pub(crate) fn placed_below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let is_made = |placed: &&Placed| !matches!(placed.node, Node::Folder { .. } | Node::Private { .. });
+        let all = self.nodes.values().chain(self.over.values()).filter(is_made);
+        all.map(|placed| placed.path.as_path()).filter(move |path| lies_in(path, directory))
+    }
+
     /// The trees and files of the host that are the caller's, not the system's.
     pub(crate) fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
         let hosts = self.nodes.values().filter_map(|Placed { path, node }| match node {
@@ -438,7 +445,7 @@ pub(crate) fn lies_in(path: &Path, tree: &Path) -> bool {
 }
 
 /// Whether a path is absolute and nothing in it is `.`, `..` or empty.
-fn is_clean(path: &Path) -> bool {
+pub(crate) fn is_clean(path: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(b"/");
     let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     rest.is_some_and(|rest| rest.is_empty() || rest.split(|byte| *byte == b'/').all(plain))

@@ -16,18 +16,18 @@ use crate::weakened;
 
 /// A network in the making: what is wanted, and what came of it.
 pub(crate) struct Making<'a> {
-    request: Option<&'a netns::Request>,
+    request: &'a netns::Request,
     made: Cell<Option<Result<Made, (Step, Errno)>>>,
 }
 
-/// A namespace, and its sockets if the sandbox may reach somebody.
+/// A namespace and its sockets.
 struct Made {
     namespace: Option<OwnedFd>,
-    sockets: Option<netns::Sockets>,
+    sockets: netns::Sockets,
 }
 
 impl<'a> Making<'a> {
-    pub(crate) const fn new(request: Option<&'a netns::Request>) -> Self {
+    pub(crate) const fn new(request: &'a netns::Request) -> Self {
         Self { request, made: Cell::new(None) }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Making<'a> {
             rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)
                 .map_err(|errno| (Step::Network, errno))?;
         }
-        sockets.map_or(Ok(()), |sockets| pass_out(&sockets, control)).map_err(|errno| (Step::Network, errno))
+        pass_out(&sockets, control).map_err(|errno| (Step::Network, errno))
     }
 }
 
@@ -50,27 +50,22 @@ pub(crate) fn make(making: &Making<'_>) -> ! {
     clone::exit(0)
 }
 
-fn open(request: Option<&netns::Request>) -> Result<Made, (Step, Errno)> {
+fn open(request: &netns::Request) -> Result<Made, (Step, Errno)> {
     let namespace = if weakened::NETWORK_NAMESPACE {
         None
     } else {
         Some(clone::leave_network().map_err(|errno| (Step::Clone, errno))?)
     };
-    let Some(request) = request else {
-        // Many programs talk to themselves on 127.0.0.1; one that cannot is no leak.
-        let _ = netns::loopback_up();
-        return Ok(Made { namespace, sockets: None });
-    };
     let mut sockets = netns::Sockets::new();
     netns::open(request, &mut sockets)
         .map_err(|fault| (Step::Network, Errno::from_raw_os_error(fault.errno)))?;
-    Ok(Made { namespace, sockets: Some(sockets) })
+    Ok(Made { namespace, sockets })
 }
 
 fn pass_out(sockets: &netns::Sockets, control: BorrowedFd<'_>) -> Result<(), Errno> {
-    let groups = [&sockets.dns_udp[..], &sockets.dns_tcp[..], &sockets.relays[..]];
+    let groups = [&sockets.dns_udp[..], &sockets.dns_tcp[..], &sockets.entrance[..], &sockets.relays[..]];
     let mut all = [control; MOST_DESCRIPTORS];
-    let (mut rest, mut total, mut counts) = (&mut all[..], 0, [0; 3]);
+    let (mut rest, mut total, mut counts) = (&mut all[..], 0, [0; 4]);
     for (group, count) in groups.into_iter().zip(&mut counts) {
         for socket in group.iter().flatten() {
             let (first, others) = rest.split_first_mut().ok_or(Errno::MFILE)?;
@@ -78,8 +73,8 @@ fn pass_out(sockets: &netns::Sockets, control: BorrowedFd<'_>) -> Result<(), Err
             (rest, total, *count) = (others, total + 1, *count + 1);
         }
     }
-    let [udp, tcp, _] = counts;
-    let word = Word::Sockets { udp, tcp, redirected: sockets.way == netns::Way::Redirected };
+    let [udp, tcp, entrance, _] = counts;
+    let word = Word::Sockets { udp, tcp, entrance, redirected: sockets.way == netns::Way::Redirected };
     say(control, word, all.get(..total).unwrap_or_default())
 }
 
@@ -90,8 +85,12 @@ mod tests {
     #[test]
     fn a_network_that_nobody_has_made_is_not_entered() {
         let (control, _other) = crate::control::pair().unwrap();
+        let authority = bailiwick_policy::authority::Authority::bottom();
+        let facts = bailiwick_policy::facts::HostFacts::unknown();
+        let plan = bailiwick_policy::plan::Plan::of("t", &authority, &facts).unwrap();
+        let request = netns::Request::of(&plan).unwrap();
         for said in [None, Some(Err((Step::Clone, Errno::NOSPC)))] {
-            let making = Making::new(None);
+            let making = Making::new(&request);
             making.made.set(said);
             assert!(making.enter(control.as_fd()).is_err());
         }

@@ -1,7 +1,8 @@
 //! Which programs may be started: each resolved to its file, with the links on the way, the interpreter of a
 //! script, and the folders that its kind of program cannot do without.
 //!
-//! The caller's `PATH` decides nothing: a name is looked for in the system's program folders.
+//! The command itself is found as the caller's shell would find it. A name that a plan grants is looked for in the
+//! system's program folders and those of the user's settings; there the caller's `PATH` decides nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,8 @@ use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::plan::PROGRAM_FOLDERS;
 
-use super::closures;
+use super::shims::{self, Behind, ToolChoice};
+use super::{base, closures, runtimes};
 use crate::refusal::Refusal;
 
 /// The most links that one path may lead through: the kernel's own limit.
@@ -30,45 +32,110 @@ pub(crate) struct Programs {
     pub(crate) links: BTreeSet<(PathBuf, PathBuf)>,
     /// Folders whose programs and libraries come with them.
     pub(crate) folders: BTreeSet<PathBuf>,
+    /// Folders whose files may be mapped as code and not started.
+    pub(crate) code: BTreeSet<PathBuf>,
+    /// What is only read.
+    pub(crate) data: BTreeSet<PathBuf>,
+    /// Folders outside of the system's that programs were found in by name.
+    pub(crate) found_in: Vec<PathBuf>,
+}
+
+/// Where programs are looked for by name, and what version managers go by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lookup<'a> {
+    /// Looked into before the system's folders.
+    pub(crate) first: &'a [PathBuf],
+    pub(crate) choice: &'a ToolChoice,
 }
 
 impl Programs {
     /// Adds a program by name or path, and all that it needs to start. Returns the path to start it by.
-    pub(crate) fn add(&mut self, program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
-        let path = locate(program, from)?;
-        self.add_path(&path, MOST_INTERPRETERS)?;
+    pub(crate) fn add(
+        &mut self,
+        program: &OsStr,
+        from: &Path,
+        lookup: Lookup<'_>,
+    ) -> Result<PathBuf, Refusal> {
+        let path = self.locate(program, from, lookup)?;
+        self.add_path(&path, MOST_INTERPRETERS, lookup)?;
         Ok(path)
     }
 
-    fn add_path(&mut self, path: &Path, interpreters: usize) -> Result<(), Refusal> {
+    fn add_path(&mut self, path: &Path, interpreters: usize, lookup: Lookup<'_>) -> Result<(), Refusal> {
         let file = self.follow(path)?;
+        let named = interpreters_of(&file);
+        self.code.extend(runtimes::code_of(path, &file, &named));
         if !self.files.insert(file.clone()) {
             return Ok(());
         }
-        self.add_closure(path, &file)?;
+        self.add_closure(path, &file, lookup)?;
         let missing = |interpreter: &OsStr| Refusal::NoInterpreter {
             path: path.to_owned(),
             interpreter: interpreter.to_string_lossy().into_owned(),
         };
-        for interpreter in interpreters_of(&file) {
+        for interpreter in named {
             let remaining = interpreters.checked_sub(1).ok_or_else(|| missing(&interpreter))?;
-            let found = locate(&interpreter, Path::new("/")).map_err(|_| missing(&interpreter))?;
-            self.add_path(&found, remaining)?;
+            let found =
+                self.locate(&interpreter, Path::new("/"), lookup).map_err(|_| missing(&interpreter))?;
+            self.add_path(&found, remaining, lookup)?;
         }
         Ok(())
     }
 
-    fn add_closure(&mut self, path: &Path, file: &Path) -> Result<(), Refusal> {
+    fn add_closure(&mut self, path: &Path, file: &Path, lookup: Lookup<'_>) -> Result<(), Refusal> {
         let closure = closures::of(path, file);
-        self.folders.extend(closure.folders.into_iter().filter(|folder| folder.is_dir()));
+        let real = |folder: PathBuf| std::fs::canonicalize(folder).ok();
+        self.folders.extend(closure.folders.into_iter().filter_map(real).filter(|folder| folder.is_dir()));
+        self.code.extend(closure.code.into_iter().filter_map(real).filter(|folder| folder.is_dir()));
+        self.data
+            .extend(closure.data.iter().flat_map(|path| base::matching(path)).filter(|path| path.exists()));
         for helper in closure.programs {
             // A helper that this host does not have cannot be started anyway.
-            match locate(OsStr::new(helper), Path::new("/")) {
-                Ok(found) => self.add_path(&found, MOST_INTERPRETERS)?,
+            match self.locate(OsStr::new(helper), Path::new("/"), lookup) {
+                Ok(found) => self.add_path(&found, MOST_INTERPRETERS, lookup)?,
                 Err(_) => continue,
             }
         }
         Ok(())
+    }
+
+    /// The path of a program: as given if it has a slash, else the first in the folders. Behind a version manager's shim
+    /// it is the tool that the shim stands for.
+    fn locate(&mut self, program: &OsStr, from: &Path, lookup: Lookup<'_>) -> Result<PathBuf, Refusal> {
+        let not_found = || Refusal::NotFound { name: program.to_string_lossy().into_owned() };
+        if program.as_bytes().contains(&b'/') {
+            let path: PathBuf = from.join(program).components().collect();
+            return match shims::behind(&path, lookup.choice) {
+                Behind::Tool(tool) => Ok(tool),
+                Behind::Itself | Behind::Elsewhere => Ok(path),
+            };
+        }
+        if program.is_empty() {
+            return Err(not_found());
+        }
+        let of_system = PROGRAM_FOLDERS.iter().map(Path::new);
+        for folder in lookup.first.iter().map(PathBuf::as_path).chain(of_system) {
+            let candidate = folder.join(program);
+            if !is_executable(&candidate) {
+                continue;
+            }
+            let found = match shims::behind(&candidate, lookup.choice) {
+                Behind::Tool(tool) => tool,
+                Behind::Itself => candidate,
+                Behind::Elsewhere => continue,
+            };
+            self.remember_folder(&found);
+            return Ok(found);
+        }
+        Err(not_found())
+    }
+
+    fn remember_folder(&mut self, program: &Path) {
+        let Some(folder) = program.parent() else { return };
+        let known = PROGRAM_FOLDERS.iter().any(|own| folder == Path::new(own));
+        if !known && !self.found_in.iter().any(|own| own == folder) {
+            self.found_in.push(folder.to_owned());
+        }
     }
 
     /// Follows every link of a path, and remembers those that the new root must have.
@@ -114,23 +181,24 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
 }
 
 /// The path of a program: as given if it has a slash, else the first in the program folders.
-fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
+pub(crate) fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
     if program.as_bytes().contains(&b'/') {
         return Ok(from.join(program).components().collect());
     }
     let candidates = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(program));
-    let executable = |path: &PathBuf| {
-        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
     let not_found = || Refusal::NotFound { name: program.to_string_lossy().into_owned() };
     if program.is_empty() {
         return Err(not_found());
     }
-    candidates.into_iter().find(executable).ok_or_else(not_found)
+    candidates.into_iter().find(|path| is_executable(path)).ok_or_else(not_found)
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// What the first line of a script names: the interpreter, and for `env` the program that it starts.
-fn interpreters_of(file: &Path) -> Vec<OsString> {
+pub(crate) fn interpreters_of(file: &Path) -> Vec<OsString> {
     let mut head = Vec::with_capacity(256);
     let read = File::open(file).and_then(|file| file.take(256).read_to_end(&mut head));
     let Some(line) = head.strip_prefix(b"#!").filter(|_| read.is_ok()) else { return Vec::new() };

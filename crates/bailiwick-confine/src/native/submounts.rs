@@ -8,7 +8,12 @@
 
 use std::path::{Path, PathBuf};
 
+use bailiwick_policy::plan::{MASKED, Plan};
+
+use super::grants::to_path;
 use super::layout::lies_in;
+use crate::refusal::Refusal;
+use crate::weakened;
 
 /// The file systems that hold ordinary files. Those of the kernel's own (proc, sysfs, cgroup, debugfs, bpf, devtmpfs,
 /// devpts, mqueue …), automounts and everything unknown are not among them.
@@ -90,6 +95,35 @@ fn unescaped(text: &[u8]) -> PathBuf {
         }
     }
     std::ffi::OsString::from_vec(bytes).into()
+}
+
+/// Refuses a granted tree with a file system of the kernel's own in it: other backends mount a tree with everything below
+/// it, and Landlock's rules reach through mounts. As root, a proc there can name a program that the host runs.
+///
+/// # Errors
+/// The mount, and what to do about it.
+pub fn refuse_odd_mounts(plan: &Plan, backend: &str) -> Result<(), Refusal> {
+    if plan.files().is_empty() || weakened::SUBMOUNTS {
+        return Ok(());
+    }
+    let mounts = Mounts::read()
+        .map_err(|fault| unusable(backend, &format!("cannot see mounts: {fault}"), "mount /proc"))?;
+    for grant in plan.files() {
+        let source = to_path(&grant.source);
+        let around = mounts.odd_around(&source).map(|kind| (source.as_path(), kind));
+        let mut all = around.into_iter().chain(mounts.odd_below(&source));
+        // What is masked is never shown, whatever is granted.
+        let odd = all.find(|(at, _)| !MASKED.iter().any(|masked| at.starts_with(masked)));
+        if let Some((at, kind)) = odd {
+            let why = format!("`{}` is a mount of {kind} and lies in `{}`", at.display(), grant.path());
+            return Err(unusable(backend, &why, "grant a narrower directory, or use the native sandbox"));
+        }
+    }
+    Ok(())
+}
+
+fn unusable(backend: &str, why: &str, fix: &str) -> Refusal {
+    Refusal::Unusable { backend: backend.to_owned(), why: why.to_owned(), fix: fix.to_owned() }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ fn here(needs: Needs, number: libc::c_long, arguments: &[u64]) -> u32 {
 /// What the second filter answers.
 fn asked(unix_mediated: bool, guarded: bool, number: libc::c_long, arguments: &[u64]) -> u32 {
     let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
-    let program = Asking { unix_mediated, guarded }.program().unwrap();
+    let program = Asking { unix_mediated, guarded, watch: Watch::Nothing }.program().unwrap();
     run(program, arch, u32::try_from(number).unwrap(), arguments)
 }
 
@@ -78,6 +78,28 @@ fn every_call_that_changes_a_name_is_asked_about_and_reading_is_not() {
         assert_eq!(asked(true, true, number, &[0; 6]), NOTIFY, "{number}");
     }
     assert!(Asking::default().program().is_none());
+}
+
+#[test]
+fn what_is_watched_is_asked_about_besides() {
+    let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
+    let looked_at = |watch, guarded, number: libc::c_long, arguments: &[u64]| {
+        let program = Asking { guarded, watch, ..Asking::default() }.program().unwrap();
+        run(program, arch, u32::try_from(number).unwrap(), arguments) == NOTIFY
+    };
+    for guarded in [false, true] {
+        for watch in [Watch::Programs, Watch::Files] {
+            assert!(looked_at(watch, guarded, libc::SYS_execve, &[0; 6]));
+            assert!(looked_at(watch, guarded, libc::SYS_execveat, &[3, 0]));
+            assert!(!looked_at(watch, guarded, libc::SYS_execveat, &[0x6261_6c69, 0]), "the own program");
+            assert!(looked_at(watch, guarded, libc::SYS_listen, &[0; 6]));
+        }
+        assert!(!looked_at(Watch::Programs, guarded, libc::SYS_openat, &[3, 0, 0]));
+        assert!(looked_at(Watch::Files, guarded, libc::SYS_openat, &[3, 0, 0]));
+        assert_eq!(looked_at(Watch::Programs, guarded, libc::SYS_openat, &[3, 0, 1]), guarded);
+        assert!(looked_at(Watch::Files, guarded, libc::SYS_newfstatat, &[3, 0, 0, 0]));
+        assert!(!looked_at(Watch::Files, guarded, libc::SYS_newfstatat, &[3, 0, 0, 0x1000]));
+    }
 }
 
 const PLAIN: Needs =

@@ -10,12 +10,14 @@
 //! Residual: with listeners, the sandbox cannot itself listen on a granted port.
 #![expect(unsafe_code, reason = "sockets, ioctl and netlink before exec, without allocation")]
 
+mod entrance;
 mod netlink;
 mod redirect;
 #[cfg(test)]
 mod tests;
 
-use bailiwick_policy::plan::{Network, Ports};
+use bailiwick_policy::net::{Listen, PortRange};
+use bailiwick_policy::plan::{Network, Plan, Ports};
 use netlink::{Batch, acknowledged};
 
 const MAX_PORTS: usize = 64;
@@ -34,6 +36,19 @@ pub(crate) struct Request {
     loopback: [(u16, u16); MAX_LOOPBACK],
     loopback_count: usize,
     redirect: bool,
+    egress: bool,
+    inward: Inward,
+}
+
+/// Whether the sandbox is reached from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inward {
+    /// On no port.
+    Closed,
+    /// On ports of its own.
+    Open,
+    /// One of the ports is granted for connecting too: only a redirection tells the two apart.
+    Contested,
 }
 
 /// The sockets that were made, and how connections come to them.
@@ -45,6 +60,8 @@ pub(crate) struct Sockets {
     pub(crate) dns_tcp: [Option<Descriptor>; 2],
     /// For connections.
     pub(crate) relays: [Option<Descriptor>; 2 * MAX_PORTS],
+    /// For connections from outside: an unconnected socket and a listener of v4, the same of v6.
+    pub(crate) entrance: [Option<Descriptor>; 4],
     /// How connections come to the relays.
     pub(crate) way: Way,
 }
@@ -82,19 +99,20 @@ pub(crate) enum Step {
     Names,
     /// The sockets for connections.
     Relays,
+    /// The sockets for connections from outside.
+    Entrance,
     /// The redirection; its failure is an answer only if listeners will not do.
     Redirect,
 }
 
 impl Request {
-    /// What a plan's network needs; `None` if it needs nothing, and an empty namespace is the whole answer.
+    /// What a plan's network needs.
     ///
     /// # Errors
     /// If it names more ranges of loopback ports than there is room for.
-    pub(crate) fn of(network: &Network) -> Result<Option<Self>, Fault> {
-        if *network == Network::None {
-            return Ok(None);
-        }
+    pub(crate) fn of(plan: &Plan) -> Result<Self, Fault> {
+        let network = plan.network();
+        let inward = if plan.listens().is_empty() { Inward::Closed } else { Inward::Open };
         let mut request = Self {
             ports: [0; MAX_PORTS],
             count: 0,
@@ -102,6 +120,8 @@ impl Request {
             loopback: [(0, 0); MAX_LOOPBACK],
             loopback_count: 0,
             redirect: true,
+            egress: *network != Network::None,
+            inward,
         };
         match network.ports() {
             Ports::Any => request.any = true,
@@ -110,17 +130,29 @@ impl Request {
                     *place = *port;
                 }
                 request.count = ports.len();
+                if plan.listens().iter().any(|listen| ports.contains(&listen.value.port())) {
+                    request.inward = Inward::Contested;
+                }
             }
         }
-        let loopback = network.loopback_ports();
+        let loopback = without(network.loopback_ports(), plan.listens().iter().map(|listen| listen.value));
         if loopback.len() > MAX_LOOPBACK {
             return Err(Fault { step: Step::Redirect, errno: libc::E2BIG });
         }
         for (place, range) in request.loopback.iter_mut().zip(&loopback) {
-            *place = (range.low(), range.high());
+            *place = *range;
         }
         request.loopback_count = loopback.len();
-        Ok(Some(request))
+        Ok(request)
+    }
+
+    /// A sandbox that is reached by nobody and reaches nobody starts without a network too: that is no leak.
+    const fn forgive(&self, fault: Fault) -> Result<(), Fault> {
+        if self.egress || self.is_entered() { Err(fault) } else { Ok(()) }
+    }
+
+    const fn is_entered(&self) -> bool {
+        !matches!(self.inward, Inward::Closed)
     }
 
     fn ports(&self) -> &[u16] {
@@ -139,6 +171,7 @@ impl Sockets {
             dns_udp: [const { None }; 2],
             dns_tcp: [const { None }; 2],
             relays: [const { None }; 2 * MAX_PORTS],
+            entrance: [const { None }; 4],
             way: Way::Listeners,
         }
     }
@@ -146,7 +179,17 @@ impl Sockets {
 
 /// Makes the network of the namespace that the caller is in.
 pub(crate) fn open(request: &Request, out: &mut Sockets) -> Result<(), Fault> {
-    loopback_up()?;
+    loopback_up().or_else(|fault| request.forgive(fault))?;
+    if request.is_entered() {
+        entrance::open(libc::AF_INET, &mut out.entrance)?;
+        // A kernel without IPv6 has no server that listens there.
+        let _ = entrance::open(libc::AF_INET6, out.entrance.get_mut(2..).unwrap_or_default());
+    }
+    if !request.egress {
+        // Without it a name fails as if the network were broken, and what was asked for is not known.
+        let names = datagrams(libc::AF_INET);
+        return names.map(|names| put(&mut out.dns_udp, 0, names)).or_else(|fault| request.forgive(fault));
+    }
     route(libc::AF_INET)?;
     let families: &[i32] = match route(libc::AF_INET6) {
         Ok(()) => &[libc::AF_INET, libc::AF_INET6],
@@ -160,7 +203,7 @@ pub(crate) fn open(request: &Request, out: &mut Sockets) -> Result<(), Fault> {
     }
     match redirected(request, families, out) {
         Ok(()) => out.way = Way::Redirected,
-        Err(fault) if request.any => return Err(fault),
+        Err(fault) if request.any || request.inward == Inward::Contested => return Err(fault),
         Err(_) => {
             listeners(request, families, out)?;
             out.way = Way::Listeners;
@@ -210,13 +253,28 @@ fn listeners(request: &Request, families: &[i32], out: &mut Sockets) -> Result<(
     Ok(())
 }
 
+/// The ranges without the ports on which the sandbox itself is reached from outside: there both are one server.
+fn without(ranges: Vec<PortRange>, listens: impl Iterator<Item = Listen> + Clone) -> Vec<(u16, u16)> {
+    let mut kept: Vec<(u16, u16)> = ranges.iter().map(|range| (range.low(), range.high())).collect();
+    for port in listens.map(Listen::port) {
+        let split = |(low, high): (u16, u16)| {
+            let inside = low <= port && port <= high;
+            let below = if inside { port.checked_sub(1).map(|end| (low, end)) } else { Some((low, high)) };
+            let above = if inside { port.checked_add(1).map(|start| (start, high)) } else { None };
+            [below, above].into_iter().flatten().filter(|(low, high)| low <= high)
+        };
+        kept = kept.into_iter().flat_map(split).collect();
+    }
+    kept
+}
+
 fn put(places: &mut [Option<Descriptor>], index: usize, descriptor: Descriptor) {
     if let Some(place) = places.get_mut(index) {
         *place = Some(descriptor);
     }
 }
 
-pub(crate) fn loopback_up() -> Result<(), Fault> {
+fn loopback_up() -> Result<(), Fault> {
     let up = u32::try_from(libc::IFF_UP).unwrap_or(1).to_ne_bytes();
     let mut body = [0_u8; 16];
     for (place, byte) in

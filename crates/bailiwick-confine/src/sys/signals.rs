@@ -57,6 +57,12 @@ pub(crate) fn child_ends() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Sends any signal number to a process and all of its group; a group that is gone is no error.
+pub(crate) fn send_to_group(leader: rustix::process::Pid, signal: i32) {
+    // SAFETY: kill takes any numbers and touches no memory.
+    unsafe { libc::kill(-leader.as_raw_nonzero().get(), signal) };
+}
+
 /// Sends any signal number to a process; a process that is gone is no error.
 pub(crate) fn send(to: rustix::process::Pid, signal: i32) {
     // SAFETY: kill takes any numbers and touches no memory.

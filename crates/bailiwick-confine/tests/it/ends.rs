@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use bailiwick_confine::Exit;
+use bailiwick_confine::{Exit, Fault, Options, Step};
+use rustix::io::Errno;
 
-use crate::support::{eventually, folder, script, sh, start};
+use crate::support::{eventually, folder, prepare, script, sh, start};
 
 #[test]
 fn codes_and_signals_come_back() {
@@ -16,6 +17,28 @@ fn codes_and_signals_come_back() {
 
 fn libc_sigsegv() -> i32 {
     11
+}
+
+#[test]
+fn a_program_that_is_not_permitted_at_the_last_moment_does_not_run() {
+    let (_own, w) = folder();
+    let granted = format!("fs:read,write:{}", w.display());
+    let witness = w.join("ran");
+    let spawn = |permit: Result<(), Fault>| {
+        let (prepared, _reader) = prepare(&[&granted], script("echo > ran", &w), Options::default())
+            .unwrap_or_else(|r| panic!("{r}"));
+        // The sandbox is ready long before the permit comes: it waits.
+        let late = || {
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!witness.exists(), "it ran before it was permitted");
+            permit
+        };
+        prepared.spawn_after(late).and_then(|(mut confined, ())| confined.wait())
+    };
+    assert!(spawn(Err(Fault::new(Step::Handshake, Errno::ACCESS))).is_err());
+    assert!(!witness.exists(), "it was not permitted");
+    assert_eq!(spawn(Ok(())).unwrap(), Exit::Code(0));
+    assert!(witness.exists());
 }
 
 #[test]

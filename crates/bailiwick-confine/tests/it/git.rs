@@ -45,6 +45,27 @@ const ATTACKS: &[(&str, bool, &str)] = &[
     ("submodule-file", true, "cp -r .git/modules/sub x; cat $C >> x/config; echo gitdir: ../x > sub/.git"),
     ("submodule-directory", true, "cp -r .git/modules/sub x; cat $C >> x/config; rm sub/.git; mv x sub/.git"),
     (
+        "submodule-filled",
+        true,
+        "mv .git/modules/sub y; mkdir .git/modules/sub; cat y/config $C > .git/modules/sub/config; \
+         cp -r y/HEAD y/objects y/refs y/index .git/modules/sub/",
+    ),
+    (
+        "submodule-swapped",
+        true,
+        "cp -r .git/modules/sub x; cat $C >> x/config; mv .git/modules/sub y; mv x .git/modules/sub",
+    ),
+    (
+        "submodules-swapped",
+        true,
+        "cp -r .git/modules x; cat $C >> x/sub/config; mv .git/modules y; mv x .git/modules",
+    ),
+    (
+        "submodule-link",
+        true,
+        "cp -r .git/modules/sub x; cat $C >> x/config; mv .git/modules/sub y; ln -s ../../x .git/modules/sub",
+    ),
+    (
         "worktree-commondir",
         true,
         "cp -r .git x; cat $C >> x/config; echo $PWD/x > .git/worktrees/wt/commondir",

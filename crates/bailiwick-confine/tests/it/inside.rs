@@ -132,7 +132,7 @@ fn the_environment_is_what_the_plan_names() {
     let mut names: Vec<&str> = text.split('\0').filter_map(|line| line.split('=').next()).collect();
     names.sort_unstable();
     names.retain(|name| !["", "PWD"].contains(name)); // the shell's own
-    assert_eq!(names, ["HOME", "LANG", "PATH", "TERM", "TOKEN"], "{text}");
+    assert_eq!(names, ["HOME", "LANG", "PATH", "TERM", "TOKEN", "USER"], "{text}");
 }
 
 #[test]

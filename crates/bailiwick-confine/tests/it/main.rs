@@ -1,11 +1,14 @@
 //! Real programs in real sandboxes, as whoever runs the tests and, for root, as a plain user too.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+mod code;
 mod ends;
 mod files;
 mod filesystems;
 mod git;
+mod home;
 mod inside;
+mod more;
 mod plain_user;
 mod programs;
 mod protected;

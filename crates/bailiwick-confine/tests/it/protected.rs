@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bailiwick_confine::Options;
+use bailiwick_confine::{Command, Options};
 use bailiwick_policy::run_later::fixed_names;
 
 use crate::support::{folder, run_with, script, sh, start};
@@ -123,8 +123,17 @@ fn a_repository_within_a_work_tree_is_not_made() {
         "mkdir -p a/b && mkdir a/b/objects a/b/refs && echo x > a/b/config && echo ref: refs/heads/x > a/b/HEAD",
         "mkdir -p c && echo ref: refs/heads/x > c/HEAD && mkdir c/refs && mkdir c/objects",
         "mkdir -p d/objects d/refs && echo x > d/h && mv d/h d/HEAD",
-        "mkdir -p .git/modules/m/objects .git/modules/m/refs && echo ref: refs/heads/x > .git/modules/m/HEAD",
+        "mkdir -p .git/modules/a/b/objects .git/modules/a/b/refs && echo ref: refs/heads/x > .git/modules/a/b/HEAD",
     ] {
+        sh(&[&cap], attempt, &w).refused();
+    }
+    // A submodule's may be made, without anything in it that is read as configuration or run.
+    let module =
+        "mkdir -p .git/modules/m/objects .git/modules/m/refs && echo ref: refs/heads/x > .git/modules/m/HEAD";
+    sh(&[&cap], module, &w).ok();
+    for attempt in
+        ["echo x > .git/modules/m/config", "mkdir .git/modules/m/hooks", "echo x > .git/modules/m/commondir"]
+    {
         sh(&[&cap], attempt, &w).refused();
     }
     sh(&[&cap], "echo ref: refs/heads/x > .git/HEAD", &w).ok();
@@ -143,6 +152,41 @@ fn a_repository_of_its_own_can_be_made_elsewhere_but_not_moved_into_a_work_tree(
     // `mv` copies instead, and cannot.
     sh(&[&cap], "mv new repo/new", &w).refused();
     assert!(!w.join("repo/new/.git/config").exists());
+}
+
+/// One thread makes and removes a directory, others make, remove or link something in it: that is there, or it is not.
+const BUSY: &str = "
+import errno, os, threading
+wrong = []
+def parent():
+    for _ in range(4000):
+        for act in (os.mkdir, os.rmdir):
+            try: act('d')
+            except OSError: pass
+def within(name, make, remove):
+    for _ in range(4000):
+        try:
+            make('d/' + name)
+            remove('d/' + name)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EEXIST): wrong.append(error)
+threads = [threading.Thread(target=parent)] + [threading.Thread(target=within, args=args) for args in [
+    ('a', os.mkdir, os.rmdir), ('b', lambda path: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)), os.unlink),
+    ('c', lambda path: os.symlink('x', path), os.unlink), ('no', os.unlink, os.rmdir), ('no', os.rmdir, os.unlink),
+    ('b', lambda path: os.link(path, 'linked'), lambda path: os.unlink('linked')),
+    ('.', lambda path: os.close(os.open(path, os.O_TMPFILE | os.O_WRONLY)), os.stat)]]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not wrong, (len(wrong), wrong[0])
+";
+
+#[test]
+fn a_directory_that_is_made_meanwhile_is_there_or_not() {
+    let (_own, w) = folder();
+    let mut command = Command::new("python3");
+    command.args = vec!["-c".into(), BUSY.into()];
+    command.cwd = Some(w.clone());
+    run_with(&[&writable(&w)], command, Options::default()).ok();
 }
 
 #[test]

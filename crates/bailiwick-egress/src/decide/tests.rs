@@ -11,7 +11,7 @@ fn network(grants: &[&str]) -> Network {
     Plan::of("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
 }
 
-fn rules(grants: &str) -> Rules {
+pub(crate) fn rules(grants: &str) -> Rules {
     match grants {
         "any" => Rules::new(&Network::Any),
         "none" => Rules::new(&Network::None),

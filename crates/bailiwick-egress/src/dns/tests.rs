@@ -48,9 +48,9 @@ fn code(session: &Session, name: &str, kind: RecordType) -> (ResponseCode, usize
 fn granted_names_have_addresses_of_ours_and_others_do_not_exist() {
     let (session, told) = session(Limits::default());
     let reply = ask(&session, "a.test.", RecordType::A);
-    assert_eq!(reply.answers[0].data, RData::A(A(Ipv4Addr::new(198, 18, 0, 1))));
+    assert_eq!(reply.answers[0].data, RData::A(A(Ipv4Addr::new(44, 128, 0, 1))));
     let reply = ask(&session, "A.TeSt.", RecordType::AAAA);
-    assert_eq!(reply.answers[0].data, RData::AAAA(AAAA("fd62:6169:6c69:7769::1".parse().unwrap())));
+    assert_eq!(reply.answers[0].data, RData::AAAA(AAAA("3062:6169:6c69:7769::1".parse().unwrap())));
     assert_eq!(code(&session, "x.wild.test.", RecordType::A), (ResponseCode::NoError, 1));
     assert_eq!(code(&session, "xn--mnchen-3ya.test.", RecordType::A), (ResponseCode::NoError, 1));
     let local = ask(&session, "localhost.", RecordType::A);

@@ -155,7 +155,7 @@ fn an_address_is_refused_in_every_spelling() {
         "{:?}",
         world.told.lines()
     );
-    for synthetic in ["198.18.9.9:80", "[fd62:6169:6c69:7769::99]:80"] {
+    for synthetic in ["44.128.9.9:80", "[3062:6169:6c69:7769::99]:80"] {
         assert!(
             world.exchange_with(synthetic.parse().unwrap(), GET).is_empty(),
             "an address of ours that stands for nobody"
@@ -178,4 +178,27 @@ fn an_address_or_block_is_reached_when_it_is_granted() {
         stream.read_exact(&mut answer).unwrap();
     }
     assert!(world.exchange_with("10.0.0.2:80".parse().unwrap(), GET).is_empty());
+}
+
+#[test]
+fn addresses_kept_for_names_are_no_way_to_real_hosts() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let seen = servers::everywhere(80);
+    let get = |world: &World, ip: &str| {
+        let request = format!("GET / HTTP/1.1\r\nHost: {ip}\r\nConnection: close\r\n\r\n");
+        !world.exchange_with(format!("{ip}:80").parse().unwrap(), request.as_bytes()).is_empty()
+    };
+    let wide = World::new(&["net:connect:*:80"], &[("a.test", PUBLIC)]);
+    let name = wide.address("a.test").unwrap();
+    assert!(name.to_string().starts_with("44.128.") && !get(&wide, "44.128.9.9"));
+    assert_eq!(seen.count(), 0);
+    wide.told.wait_for("net-address-reserved");
+    assert_eq!(wide.told.grant("net-address-reserved"), None);
+    assert!(get(&wide, PUBLIC), "(control) {:?}", wide.told.lines());
+    let granted = World::new(&["net:connect:44.128.9.9:80", "net:connect:a.test:80"], &[("a.test", PUBLIC)]);
+    assert!(get(&granted, "44.128.9.9"), "{:?}", granted.told.lines());
+    assert!(granted.address("a.test").unwrap().to_string().starts_with("29.98."), "the block has moved");
+    assert!(!get(&granted, "44.128.9.8") && reaches(&granted, "a.test"));
 }

@@ -16,42 +16,15 @@ use bailiwick_egress::{Egress, Event, Limits, Options, Running, Sockets};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::{Network, Plan};
-use bailiwick_testkit::skip;
+use bailiwick_testkit::is_in_world;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 
-const MARK: &str = "BAILIWICK_TEST_WORLD";
-
-/// The name of the function it stands in, as the test runner knows it.
-macro_rules! test_name {
-    () => {{
-        fn here() {}
-        let name = std::any::type_name_of_val(&here).strip_suffix("::here").unwrap();
-        name.split_once("::").unwrap().1
-    }};
-}
-pub(crate) use test_name;
+pub(crate) use bailiwick_testkit::test_name;
 
 /// Whether the test is in a world of its own; if not, runs it in one and waits.
 pub(crate) fn in_world(test: &str) -> bool {
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
-    let able = Command::new("unshare").args(["-Urn", "ip", "link", "set", "lo", "up"]).status();
-    if !able.is_ok_and(|status| status.success()) {
-        skip("no user namespaces or no iproute2 here");
-        return false;
-    }
-    let done = Command::new("unshare")
-        .arg("-Urn")
-        .arg(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(MARK, "1")
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && told.contains("1 passed"), "{told}");
-    false
+    is_in_world(test, bailiwick_testkit::World { flags: "-Urn", mark: "user" })
 }
 
 pub(crate) fn network(grants: &[&str]) -> Network {

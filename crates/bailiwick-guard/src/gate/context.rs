@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bailiwick_journal::format::{Decision, Event, Kind};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
-use bailiwick_policy::capability::Capability;
+use bailiwick_policy::capability::Program;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::journal::{Decision, Event, Kind};
+use bailiwick_policy::manifest::Risk;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 
@@ -23,22 +24,34 @@ use super::Shared;
 use crate::offload::CancelFlag;
 use crate::open::{How, NotOpened, WriteMode, open_exactly};
 use crate::session::Session;
-use crate::tool::{Listener, News, Stream, ToolError};
+use crate::tool::{Listener, News, Stream, ToolError, ToolFault};
 use bailiwick_guardrails::resolve::{absolute, real};
 use bailiwick_journal::Journal;
+use bailiwick_launch::Recorder;
 
 /// How often a path that changes while it is opened is looked at again.
 const MAX_LOOKS: usize = 16;
 
-/// How many granted lines a denial names.
-const MAX_SHOWN: usize = 8;
-
 /// The authority of one running call: the meet of what was granted and what the tool needs, and no more.
 ///
 /// It cannot be made, copied or kept by a tool; every question to it is recorded.
+///
+/// # Examples
+/// ```
+/// use bailiwick_guard::{ToolContext, ToolError};
+///
+/// /// What a tool does with its context: it asks, and each answer is recorded.
+/// fn look(context: &ToolContext) -> Result<(), ToolError> {
+///     context.check_exec("git")?;
+///     context.check_net("api.example.com", 443)?;
+///     let _notes = context.open_read("/notes/today.md")?;
+///     let _language = context.env("LANG")?;
+///     Ok(())
+/// }
+/// ```
 pub struct ToolContext {
     shared: Arc<Shared>,
-    tool: Arc<str>,
+    caller: Caller,
     authority: Arc<Authority>,
     minted_in: u64,
     seq: u64,
@@ -47,16 +60,24 @@ pub struct ToolContext {
     pub(super) cancelled: CancelFlag,
 }
 
+/// The tool that a context is for.
+pub(crate) struct Caller {
+    pub(crate) name: Arc<str>,
+    pub(crate) risk: Option<Risk>,
+    /// What it declares that it may touch, if it does.
+    pub(crate) declares: Option<Arc<Authority>>,
+}
+
 impl ToolContext {
     pub(super) fn mint(
         shared: Arc<Shared>,
-        tool: Arc<str>,
+        caller: Caller,
         authority: Arc<Authority>,
         minted_in: u64,
         seq: u64,
     ) -> Self {
         let (acted, cancelled) = (AtomicBool::new(false), CancelFlag::default());
-        Self { shared, tool, authority, minted_in, seq, acted, listener: None, cancelled }
+        Self { shared, caller, authority, minted_in, seq, acted, listener: None, cancelled }
     }
 
     /// What the call may touch.
@@ -81,9 +102,9 @@ impl ToolContext {
     /// Whether the call is still waited for. Tools that work long without a check ask this now and then.
     ///
     /// # Errors
-    /// [`ToolError::Cancelled`], to be handed on.
+    /// [`ToolFault::Cancelled`], to be handed on.
     pub fn still_wanted(&self) -> Result<(), ToolError> {
-        if self.cancelled.is_set() { Err(ToolError::Cancelled) } else { Ok(()) }
+        if self.cancelled.is_set() { Err(ToolFault::Cancelled.into()) } else { Ok(()) }
     }
 
     /// May this program be started? A bare name, or an absolute path.
@@ -91,12 +112,10 @@ impl ToolContext {
     /// # Errors
     /// The denial, recorded.
     pub fn check_exec(&self, program: &str) -> Result<(), ToolError> {
-        let capability: Result<Capability, _> = format!("exec:spawn:{program}").parse();
-        let request = match capability {
-            Ok(Capability::Exec { program: Some(program), .. }) => Request::Spawn(Spawn::plain(program)),
-            _ => return Err(self.deny(unreadable("program", program))),
-        };
-        self.check(&request, || format!("exec of \"{program}\" is not within the granted authority"))
+        let Ok(named) = Program::new(program) else { return Err(self.deny(unreadable("program", program))) };
+        self.check(&Request::Spawn(Spawn::plain(named)), || {
+            format!("exec of \"{program}\" is not within the granted authority")
+        })
     }
 
     /// May this host be reached on this port, speaking TLS or HTTP?
@@ -116,8 +135,7 @@ impl ToolContext {
     pub fn check_path_read(&self, path: &str) -> Result<AbsPath, ToolError> {
         let real = self.real(path)?;
         self.stay_out(&real, Use::Read)?;
-        let request = Request::Read(real.clone());
-        self.check(&request, || {
+        self.check(&Request::Read(real.clone()), || {
             format!("read of \"{}\" is not within the granted authority", path.escape_debug())
         })?;
         Ok(real)
@@ -130,8 +148,7 @@ impl ToolContext {
     pub fn check_path_write(&self, path: &str) -> Result<AbsPath, ToolError> {
         let real = self.real(path)?;
         self.stay_out(&real, Use::Change)?;
-        let request = Request::Write(real.clone());
-        self.check(&request, || {
+        self.check(&Request::Write(real.clone()), || {
             format!("write of \"{}\" is not within the granted authority", path.escape_debug())
         })?;
         Ok(real)
@@ -158,24 +175,29 @@ impl ToolContext {
     /// # Errors
     /// The denial, recorded.
     pub fn env(&self, name: &str) -> Result<Option<&str>, ToolError> {
-        let request = Request::ReadEnv(name.into());
-        self.check(&request, || {
+        self.check(&Request::ReadEnv(name.into()), || {
             format!("the variable {} is not within the granted authority", name.escape_debug())
         })?;
         Ok(self.shared.session.variable(name))
     }
 
     /// Whether anything was let through so far.
+    /// Notes that the call has begun to act where no check sees it, in a server for instance: from now on it costs what
+    /// a call costs, whatever comes of it.
+    pub fn mark_acted(&self) {
+        self.acted.store(true, Ordering::Release);
+    }
+
     pub(super) fn has_acted(&self) -> bool {
         self.acted.load(Ordering::Acquire)
     }
 
-    pub(crate) const fn tool(&self) -> &Arc<str> {
-        &self.tool
+    pub(super) fn on_denied(&self) -> Option<super::OnDenied> {
+        self.shared.on_denied.clone()
     }
 
-    pub(super) const fn seq(&self) -> u64 {
-        self.seq
+    pub(crate) const fn tool(&self) -> &Arc<str> {
+        &self.caller.name
     }
 
     /// Bailiwick's own folders.
@@ -185,6 +207,11 @@ impl ToolContext {
 
     pub(crate) fn journal(&self) -> &Journal {
         &self.shared.journal
+    }
+
+    /// Records what is started for this call.
+    pub(crate) fn recorder(&self) -> Recorder {
+        Recorder::session(self.tool().to_string(), self.shared.journal.clone()).caused_by(self.seq)
     }
 
     fn open(&self, path: &str, how: How) -> Result<File, ToolError> {
@@ -216,7 +243,7 @@ impl ToolContext {
                 Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)))
             }
             NotOpened::Io(error) => {
-                Err(ToolError::Other(format!("cannot open `{}`: {error}", path.escape_debug())))
+                Err(ToolError::failed(format!("cannot open `{}`: {error}", path.escape_debug())))
             }
         }
     }
@@ -236,16 +263,17 @@ impl ToolContext {
     }
 
     /// Asks the authority, records the answer, and lets nothing through that could not be recorded.
-    fn check(&self, request: &Request, message: impl Fn() -> String) -> Result<(), ToolError> {
+    fn check(&self, request: &Request, message: impl FnOnce() -> String) -> Result<(), ToolError> {
         self.still_granted()?;
         if !self.authority.allows(request) {
-            let denial = Denial::of(&self.authority.explain(request), message());
-            return Err(self.deny(match granted(&self.authority, request) {
-                Some(granted) => denial.granted(granted),
-                None => denial,
-            }));
+            return Err(self.deny(Denial::not_granted(&self.authority, request.clone(), message())));
         }
-        self.record(request.to_string())
+        self.record(request.to_string(), self.is_declared(request))
+    }
+
+    /// Whether a request is within what the tool declares; `None` if it declares nothing.
+    fn is_declared(&self, request: &Request) -> Option<bool> {
+        self.caller.declares.as_ref().map(|declared| declared.allows(request))
     }
 
     /// Whether the grant was revoked or the call cancelled meanwhile.
@@ -258,8 +286,9 @@ impl ToolContext {
     }
 
     /// Records what was let through.
-    fn record(&self, what: String) -> Result<(), ToolError> {
+    fn record(&self, what: String, declared: Option<bool>) -> Result<(), ToolError> {
         let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(what);
+        let event = declared.into_iter().fold(event, Event::with_used_declared_capability);
         match self.shared.journal.append(event) {
             Ok(_) => {
                 self.acted.store(true, Ordering::Release);
@@ -278,30 +307,24 @@ impl ToolContext {
             .event(Kind::CapabilityDenied, Decision::Deny)
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record());
-        let event = match denial.smallest_grant() {
-            Some(grant) => event.with_capability(grant.to_owned()),
-            None => event,
-        };
+        let event = denial.smallest_lines().into_iter().fold(event, Event::with_capability);
+        let declared = denial.request().and_then(|request| self.is_declared(request));
+        let event = declared.into_iter().fold(event, Event::with_used_declared_capability);
         drop(self.shared.journal.append(event));
-        ToolError::of(denial)
+        denial.into()
+    }
+
+    /// The event of the call's end.
+    pub(super) fn finished(&self) -> Event {
+        let event = Event::new(Kind::ToolFinished).with_tool(&self.caller.name).with_parent(self.seq);
+        self.caller.risk.into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))
     }
 
     fn event(&self, kind: Kind, decision: Decision) -> Event {
-        Event::new(kind).with_tool(&self.tool).with_decision(decision).with_parent(self.seq)
+        let event =
+            Event::new(kind).with_tool(&self.caller.name).with_decision(decision).with_parent(self.seq);
+        self.caller.risk.into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))
     }
-}
-
-/// What is granted on the axis of a request: a handful of lines, none where no list of them says it.
-fn granted(authority: &Authority, request: &Request) -> Option<String> {
-    let lines = authority.capabilities_on(request.axis())?;
-    if lines.is_empty() {
-        return Some("nothing".to_owned());
-    }
-    let mut shown: Vec<String> = lines.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
-    if lines.len() > MAX_SHOWN {
-        shown.push(format!("and {} more", lines.len() - MAX_SHOWN));
-    }
-    Some(shown.join(", "))
 }
 
 fn unreadable(what: &str, text: &str) -> Denial {

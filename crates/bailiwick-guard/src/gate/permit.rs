@@ -2,17 +2,19 @@
 
 use std::time::Instant;
 
-use bailiwick_policy::journal::{Decision, Event, Kind};
-use serde_json::Value;
+use bailiwick_journal::format::{Decision, Event};
 
 use super::ToolContext;
 use crate::grant::Grant;
 use crate::offload::CancelFlag;
-use crate::tool::{AnyTool, Listener, Tool, ToolError};
+use crate::outcome::{Outcome, Output};
+use crate::tool::{AnyTool, Listener, Tool, ToolError, ToolFault};
 use bailiwick_guardrails::Call;
 
 /// Leave to run one call once. Only the gate makes one; using it uses it up, and dropping it unused puts the
 /// call back.
+///
+/// See [`Gate`](super::Gate) for an example.
 #[must_use = "a permit that is not used puts its call back"]
 pub struct Permit {
     call: Call,
@@ -68,30 +70,37 @@ impl Permit {
     ///
     /// # Errors
     /// How the tool failed; that it is another tool than the permit is for.
-    pub async fn run(self, tool: &impl Tool) -> Result<Value, ToolError> {
+    pub async fn run(self, tool: &impl Tool) -> Result<Outcome, ToolFault> {
         if tool.name() != &*self.call.tool {
-            return Err(ToolError::NotFound(tool.name().to_owned()));
+            return Err(ToolFault::NotFound(tool.name().to_owned()));
         }
         self.run_any(tool).await
     }
 
-    pub(crate) async fn run_any(mut self, tool: &dyn AnyTool) -> Result<Value, ToolError> {
+    pub(crate) async fn run_any(mut self, tool: &dyn AnyTool) -> Result<Outcome, ToolFault> {
         let started = Instant::now();
         self.progress = Progress::Running(started);
-        let args = std::mem::take(&mut self.call.args);
+        let on_denied = self.context.on_denied();
+        let args = match &on_denied {
+            Some(_) => self.call.args.clone(),
+            None => std::mem::take(&mut self.call.args),
+        };
         let result = catching(tool.invoke(args, &self.context)).await;
         self.progress = Progress::Settled;
         let untouched = !self.context.has_acted();
-        let stopped = |error: &ToolError| error.denial().is_some() || matches!(error, ToolError::Cancelled);
+        let stopped = |error: &ToolError| error.denial().is_some() || error.is_cancelled();
         if result.as_ref().is_err_and(stopped) && untouched {
             self.put_back();
-        } else if result.is_ok()
+        } else if result.as_ref().is_ok_and(|output| !output.is_error)
             && let Some(counted) = self.grant.tool(&self.call.tool)
         {
             counted.mark_succeeded();
         }
         self.record_end(&result, started);
-        result
+        if let (Some(hear), Err(ToolError::Denied { denial, .. })) = (on_denied, &result) {
+            hear(&self.call.tool, &self.call.args, denial);
+        }
+        Outcome::sorted(result)
     }
 
     fn put_back(&self) {
@@ -101,9 +110,12 @@ impl Permit {
         }
     }
 
-    fn record_end(&self, result: &Result<Value, ToolError>, started: Instant) {
+    fn record_end(&self, result: &Result<Output, ToolError>, started: Instant) {
         let event = self.end(Some(started));
         let event = match result {
+            Ok(output) if output.is_error => {
+                event.with_decision(Decision::Allow).with_code("tool-failed").with_reason("the tool says so")
+            }
             Ok(_) => event.with_decision(Decision::Allow),
             Err(error) => {
                 let decision = if error.denial().is_some() { Decision::Deny } else { Decision::Allow };
@@ -114,8 +126,7 @@ impl Permit {
     }
 
     fn end(&self, started: Option<Instant>) -> Event {
-        let event =
-            Event::new(Kind::ToolFinished).with_tool(self.context.tool()).with_parent(self.context.seq());
+        let event = self.context.finished();
         match started {
             Some(started) => {
                 event.with_duration_us(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX))
@@ -141,11 +152,10 @@ impl Drop for Permit {
 }
 
 /// Awaits a call; a panic is a failure of the tool, not of the caller.
-async fn catching(mut running: crate::tool::Running<'_>) -> Result<Value, ToolError> {
+async fn catching(mut running: crate::tool::Running<'_>) -> Result<Output, ToolError> {
     std::future::poll_fn(move |waker| {
         let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.as_mut().poll(waker)));
-        polled
-            .unwrap_or_else(|_| std::task::Poll::Ready(Err(ToolError::Other("the tool panicked".to_owned()))))
+        polled.unwrap_or_else(|_| std::task::Poll::Ready(Err(ToolError::failed("the tool panicked"))))
     })
     .await
 }

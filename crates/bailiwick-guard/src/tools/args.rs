@@ -97,7 +97,7 @@ impl<'a> Args<'a> {
 
 /// An error of a tool that says what was wrong.
 pub(super) fn wrong(tool: &str, what: &str) -> ToolError {
-    ToolError::Other(format!("{tool}: {what}"))
+    ToolError::failed(format!("{tool}: {what}"))
 }
 
 /// The schema of an object that has these properties and no others.

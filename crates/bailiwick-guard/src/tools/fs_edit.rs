@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
 use crate::gate::{Only, Stamp, ToolContext};
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_edit";
@@ -83,7 +84,7 @@ impl Tool for FsEdit {
         FOOTPRINT
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let args = Args::read(NAME, &args, &["path", "edits", "dry_run"])?;
         let (path, dry_run) = (args.path()?, args.flag("dry_run")?);
         let edits = read_edits(&args)?;
@@ -104,7 +105,8 @@ impl Tool for FsEdit {
             "atomic": written.is_some_and(|written| written.atomic),
             "diff": diff,
             "diff_truncated": diff_truncated,
-        }))
+        })
+        .into())
     }
 }
 
@@ -249,7 +251,7 @@ mod tests {
     fn a_cancelled_call_applies_nothing_more() {
         let args = json!({});
         let args = Args::read(NAME, &args, &[]).unwrap();
-        let stopped = apply("a", &[edit("a", "b")], &args, || Err(ToolError::Cancelled));
-        assert!(matches!(stopped, Err(ToolError::Cancelled)));
+        let stopped = apply("a", &[edit("a", "b")], &args, || Err(crate::tool::ToolFault::Cancelled.into()));
+        assert!(stopped.is_err_and(|error| error.is_cancelled()));
     }
 }

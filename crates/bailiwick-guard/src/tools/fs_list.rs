@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::args::{Args, object, path_schema};
 use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_list";
@@ -67,7 +68,7 @@ impl Tool for FsList {
         FOOTPRINT
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let args = Args::read(NAME, &args, &["path", "depth", "limit"])?;
         let path = args.path()?;
         let depth = args.number("depth", 1..=MAX_DEPTH)?.unwrap_or(1);
@@ -107,6 +108,7 @@ impl Tool for FsList {
             "entries": entries,
             "truncated": more || walk.overfull,
             "unreadable": walk.unreadable,
-        }))
+        })
+        .into())
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema, wrong};
 use crate::gate::ToolContext;
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_read";
@@ -100,7 +101,7 @@ impl Tool for FsRead {
         usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(COPIES) + BLOCK
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let args = Args::read(NAME, &args, &["path", "offset", "limit", "max_bytes", "encoding"])?;
         let path = args.path()?;
         let offset = args.number("offset", 0..=FARTHEST)?;
@@ -130,7 +131,7 @@ impl Tool for FsRead {
             // Moved, where the macro would copy it.
             answer.insert("content".to_owned(), Value::String(content));
         }
-        Ok(answer)
+        Ok(answer.into())
     }
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::args::{Args, object, path_schema};
 use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_search";
@@ -127,7 +128,7 @@ impl Tool for FsSearch {
         FOOTPRINT
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let args = Args::read(NAME, &args, &["path", "pattern", "glob", "max_results", "context"])?;
         let path = args.path()?;
         let (pattern, line) = compiled(&args)?;
@@ -159,7 +160,7 @@ impl Tool for FsSearch {
             search.file(place.file, path).map_err(failed)?;
         }
         context.still_granted()?;
-        Ok(search.found.answer(path, unreadable))
+        Ok(search.found.answer(path, unreadable).into())
     }
 }
 

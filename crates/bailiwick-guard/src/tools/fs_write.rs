@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
 use crate::gate::{Only, ToolContext};
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "fs_write";
@@ -64,7 +65,7 @@ impl Tool for FsWrite {
         args.get("content").and_then(Value::as_str).map_or(0, str::len) + SLACK
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let args = Args::read(NAME, &args, &["path", "content", "mode", "encoding"])?;
         let path = args.path()?;
         let content = args.required("content")?;
@@ -88,6 +89,7 @@ impl Tool for FsWrite {
             "bytes": content.len(),
             "created": written.created,
             "atomic": written.atomic,
-        }))
+        })
+        .into())
     }
 }

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use bailiwick_confine::{Command, Stdio};
+use bailiwick_launch::{Command, Stdio};
 use bailiwick_policy::authority::Request;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -31,7 +31,8 @@ pub use self::plan::shell_plan;
 use self::run::{Outcome, Stage, Witness};
 use self::script::{Execution, Script, State, Surroundings, Three, admit};
 use crate::gate::ToolContext;
-use crate::tool::{Effect, Hints, Stream, Tool, ToolError};
+use crate::outcome::Output;
+use crate::tool::{Effect, Hints, Stream, Tool, ToolError, ToolFault};
 use bailiwick_guardrails::resolve::{absolute, real};
 
 /// Both streams, twice in the answer and once more while it is made.
@@ -70,7 +71,7 @@ impl Tool for Shell {
         FOOTPRINT
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let Args { work, cwd, env, dropped, stdin, timeout } = Args::read(&args)?;
         let deadline = Instant::now() + timeout;
         let is_bash = matches!(work, Work::Bash(_));
@@ -91,7 +92,7 @@ impl Tool for Shell {
             }
             Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, deadline, context)?,
         };
-        let mut held = Held::of(context).map_err(ToolError::Other)?;
+        let mut held = Held::of(context).map_err(|error| ToolError::failed(error.to_string()))?;
         // Not even a grant makes a shell read a file before its script.
         held.granted.retain(|name, _| !is_bash || name != "BASH_ENV");
         task.run(&held, stdin, deadline, dropped, context).await
@@ -147,15 +148,15 @@ impl Task {
         deadline: Instant,
         dropped: Vec<String>,
         context: &ToolContext,
-    ) -> Result<Value, ToolError> {
-        let failed = |source| ToolError::Exec { program: "shell".to_owned(), source };
+    ) -> Result<Output, ToolError> {
+        let failed = |source| ToolError::from(ToolFault::Exec { program: "shell".to_owned(), source });
         let (stdio, ends) = open(stdin).map_err(failed)?;
         let witness = Witness::of(context);
         let worked = self.work(held, &witness, stdio, deadline, dropped, context);
         let out = streams::capture(ends.stdout, |text| context.tell(Stream::Output, text));
         let err = streams::capture(ends.stderr, |text| context.tell(Stream::Errors, text));
         let (out, err, (), answer) = tokio::join!(out, err, streams::feed(ends.stdin), worked);
-        Ok(answer?.to_json(out, err, &witness.refused()))
+        Ok(answer?.to_output(out, err, &witness.refused()))
     }
 
     async fn work(
@@ -169,7 +170,7 @@ impl Task {
     ) -> Result<Answer, ToolError> {
         match self {
             Self::Program { program, args, folder, env } => {
-                let failed = |source| ToolError::Exec { program: program.clone(), source };
+                let failed = |source| ToolError::from(ToolFault::Exec { program: program.clone(), source });
                 let (plan, env) = held.with(env);
                 let Three { stdin, stdout, stderr } = stdio;
                 let command = Command {

@@ -21,18 +21,20 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bailiwick_egress::{Lookup, Resolver};
+use bailiwick_launch::{Lookup, Resolver};
 pub use bailiwick_page::{Kind as PageKind, Page};
 use bailiwick_policy::net::{Host, Method};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 
+use self::connect::TlsError;
 use self::exchange::Answered;
 use self::target::Target;
 use super::args::{Args, object, wrong};
 use crate::gate::ToolContext;
 use crate::offload::CancelFlag;
+use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
 const NAME: &str = "web_fetch";
@@ -55,7 +57,7 @@ pub struct WebFetch {
     resolver: Resolver,
     hosts: BTreeMap<Box<str>, Vec<IpAddr>>,
     roots: Vec<CertificateDer<'static>>,
-    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+    tls: OnceLock<Result<Arc<ClientConfig>, TlsError>>,
 }
 
 impl WebFetch {
@@ -207,10 +209,11 @@ impl Tool for WebFetch {
         usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(COPIES) + SLACK
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         let asked = read_args(&args)?;
         let late = || wrong(NAME, &format!("no answer within {} ms", asked.timeout.as_millis()));
-        tokio::time::timeout(asked.timeout, self.fetch(&asked, context)).await.unwrap_or_else(|_| Err(late()))
+        let fetched = tokio::time::timeout(asked.timeout, self.fetch(&asked, context)).await;
+        fetched.unwrap_or_else(|_| Err(late())).map(Output::from)
     }
 }
 
@@ -260,6 +263,6 @@ fn read_args(args: &Value) -> Result<Asked, ToolError> {
     })
 }
 
-fn failed(what: String) -> ToolError {
-    wrong(NAME, &what)
+fn failed(what: impl std::fmt::Display) -> ToolError {
+    wrong(NAME, &what.to_string())
 }

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bailiwick_guard::{Registry, RegistryBuilder, Required, Session, Tool, ToolContext, ToolError, tools};
+use bailiwick_guard::{
+    Output, Registry, RegistryBuilder, Required, Session, Tool, ToolContext, ToolError, tools,
+};
+use bailiwick_journal::format::Kind;
 use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::Caveats;
-use bailiwick_policy::journal::Kind;
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;
+
+mod swapped;
 
 /// A tool under a ceiling of capability lines.
 pub(crate) struct Under<T>(pub(crate) T, pub(crate) CapabilitySet);
@@ -31,7 +35,7 @@ impl<T: Tool> Tool for Under<T> {
         Required::ceiling(self.1.authority().clone())
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         self.0.invoke(args, context).await
     }
 }
@@ -105,7 +109,7 @@ impl Scene {
 
 fn run(registry: &Registry, name: &str, args: Value) -> Result<Value, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(registry.dispatch_oneshot(name, args, &Caveats::top()))
+    runtime.block_on(registry.dispatch(name, args, &Caveats::top())).map(Output::into_value)
 }
 
 const READ: &[&str] = &["fs:read:{}"];
@@ -320,6 +324,49 @@ fn the_journal_is_written_by_no_tool() {
 }
 
 #[test]
+fn a_granted_repository_opens_neither_its_hooks_nor_its_configuration() {
+    let config = "[core]\n\tbare = false\n";
+    let scene = || {
+        Scene::new().with(&[
+            (".git/HEAD", "ref: refs/heads/main\n"),
+            (".git/config", config),
+            (".git/hooks/pre-commit", "#!/bin/sh\n"),
+            (".git/objects/x", "x"),
+            (".git/refs/x", "x"),
+            (".git/description", "notes\n"),
+        ])
+    };
+    let write = |scene: &Scene, line: &str, path: &str| {
+        let args = json!({ "path": scene.at(path), "content": "changed" });
+        scene.call(tools::FsWrite, &["fs:read:{}", line], args).map_err(|error| error.code())
+    };
+    let edit = |scene: &Scene, line: &str, path: &str, old: &str| {
+        let args = json!({ "path": scene.at(path), "edits": [{ "old": old, "new": "changed" }] });
+        scene.call(tools::FsEdit, &["fs:read:{}", line], args).map_err(|error| error.to_string())
+    };
+    for line in ["fs:write:{}/.git", "fs:write:{}/.git/**", "fs:write:{}", "fs:write:{}/**"] {
+        let scene = scene();
+        for path in [".git/config", ".git/hooks/pre-commit", ".git/hooks/post-merge"] {
+            assert_eq!(write(&scene, line, path).unwrap_err(), "write-not-granted", "{line} {path}");
+        }
+        for (path, old) in [(".git/config", "bare"), (".git/hooks/pre-commit", "/bin/sh")] {
+            let said = edit(&scene, line, path, old).unwrap_err();
+            assert!(said.contains("must be granted by name"), "{line} {path}: {said}");
+        }
+        assert_eq!(scene.text(".git/config"), config, "{line}");
+        assert_eq!(scene.text(".git/hooks/pre-commit"), "#!/bin/sh\n", "{line}");
+    }
+    // The same calls work where the file itself is named, so it was the name that held them.
+    let scene = scene();
+    assert!(
+        write(&scene, "fs:write:{}/.git", ".git/description").is_ok(),
+        "a name that runs nothing is open"
+    );
+    assert!(edit(&scene, "fs:write:{}/.git/config", ".git/config", "bare").is_ok());
+    assert!(write(&scene, "fs:write:{}/.git/hooks", ".git/hooks/pre-commit").is_ok());
+}
+
+#[test]
 fn edits_apply_all_or_none() {
     let scene = Scene::new().with(&[("a", "fn one() {}\nfn two() {}\n")]);
     let edit = |args: Value| scene.call(tools::FsEdit, BOTH, args);
@@ -476,64 +523,6 @@ fn a_search_is_bounded_and_recorded_once() {
         (&none["files"], &none["skipped_large"], &none["truncated"]),
         (&json!(200), &json!(1), &json!(false))
     );
-}
-
-/// Swaps `door` between a folder inside and a link to the secret, as fast as it can.
-fn swapping(scene: &Scene, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
-    let at = |name: &str| scene.base.join("in").join(name);
-    let (door, aside, link) = (at("door"), at("aside"), at("link"));
-    symlink(scene.base.join("out"), &link).unwrap();
-    std::thread::spawn(move || {
-        while !stop.load(Ordering::Relaxed) {
-            std::fs::rename(&door, &aside).unwrap();
-            std::fs::rename(&link, &door).unwrap();
-            std::fs::rename(&door, &link).unwrap();
-            std::fs::rename(&aside, &door).unwrap();
-        }
-    })
-}
-
-#[test]
-fn swapped_folders_lead_no_tool_out() {
-    let scene = Scene::new().with(&[
-        ("in/door/file", "public"),
-        ("out/file", "SECRET"),
-        ("out/only-there", "SECRET"),
-    ]);
-    let stop = Arc::new(AtomicBool::new(false));
-    let swapper = swapping(&scene, Arc::clone(&stop));
-    let lines = scene.lines(&["fs:read,write:{}/in"]);
-    let registry = scene.builder().tool(Under(tools::FsRead, lines.clone()));
-    let registry =
-        registry.tool(Under(tools::FsWrite, lines.clone())).tool(Under(tools::FsList, lines.clone()));
-    let registry = registry.tool(Under(tools::FsSearch, lines)).build().unwrap();
-    let (mut read, mut wrote, mut walked) = (0, 0, 0);
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(10) {
-        if let Ok(got) = run(&registry, "fs_read", json!({ "path": "in/door/file" })) {
-            assert_ne!(got["content"], "SECRET");
-            read += 1;
-        }
-        let content = json!({ "path": "in/door/file", "content": "public" });
-        wrote += usize::from(run(&registry, "fs_write", content).is_ok());
-        let new = json!({ "path": format!("in/door/new-{}", wrote % 20), "content": "public" });
-        drop(run(&registry, "fs_write", new));
-        drop(std::fs::remove_file(scene.base.join(format!("in/door/new-{}", wrote % 20))));
-        if let Ok(found) = run(&registry, "fs_search", json!({ "path": "in", "pattern": "SECRET" })) {
-            assert_eq!(found["results"], json!([]));
-            walked += found["files"].as_u64().unwrap();
-        }
-        if let Ok(list) = run(&registry, "fs_list", json!({ "path": "in", "depth": 3 })) {
-            assert!(!list.to_string().contains("only-there"), "{list}");
-        }
-    }
-    stop.store(true, Ordering::Relaxed);
-    swapper.join().unwrap();
-    assert_eq!(scene.text("out/file"), "SECRET");
-    let out: Vec<_> =
-        std::fs::read_dir(scene.base.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(out.len(), 2, "nothing was left outside: {out:?}");
-    assert!(read > 10 && wrote > 10 && walked > 10, "the race was run: {read} {wrote} {walked}");
 }
 
 #[test]

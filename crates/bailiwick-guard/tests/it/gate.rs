@@ -4,19 +4,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bailiwick_guard::{
-    Approver, Call, Consent, Grant, Interceptor, Registry, RegistryBuilder, Required, Rules, Session, Tool,
-    ToolContext, ToolError, Verdict,
+    Approver, Call, Consent, Grant, Interceptor, InterceptorError, Outcome, Output, Part, PendingCall,
+    Registry, RegistryBuilder, Required, Rules, Session, Tool, ToolContext, ToolError, ToolFault, Verdict,
 };
+use bailiwick_journal::format::{Decision, Kind};
 use bailiwick_journal::{Filter, Options};
+use bailiwick_policy::capability::Capability;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::journal::{Decision, Kind};
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::manifest::{Constraints, Manifest};
+use bailiwick_policy::manifest::{Constraints, Manifest, Risk, ToolPolicy};
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;
+
+mod outcomes;
 
 /// A tool that does what its arguments say and counts its runs.
 #[derive(Default, Clone)]
@@ -52,21 +55,21 @@ impl Tool for Probe {
         Required::demand_lines(self.demands.iter().copied()).unwrap()
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         for (key, value) in args.as_object().into_iter().flatten() {
             let text = value.as_str().unwrap_or_default();
             match key.as_str() {
                 "exec" => context.check_exec(text)?,
                 "net" => context.check_net(text, 443)?,
                 "read" => drop(context.open_read(text)?),
-                "env" => return Ok(json!(context.env(text)?)),
-                "fail" => return Err(ToolError::Other(text.to_owned())),
+                "env" => return Ok(json!(context.env(text)?).into()),
+                "fail" => return Err(ToolError::failed(text)),
                 "panic" => panic!("as asked"),
                 _ => {}
             }
         }
         self.runs.fetch_add(1, Ordering::SeqCst);
-        Ok(args)
+        Ok(args.into())
     }
 }
 
@@ -79,7 +82,7 @@ fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn code(result: Result<Value, ToolError>) -> &'static str {
+fn code(result: Result<Output, ToolError>) -> &'static str {
     result.map_or_else(|error| error.code(), |_| "ok")
 }
 
@@ -195,11 +198,11 @@ impl Tool for Revoker {
         json!({})
     }
 
-    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Output, ToolError> {
         context.check_exec("git")?;
         self.0.get().unwrap().revoke();
         context.check_exec("git")?;
-        Ok(Value::Null)
+        Ok(Output::default())
     }
 }
 
@@ -257,14 +260,14 @@ impl Interceptor for Rewrite {
         "rewrite"
     }
 
-    fn judge(&self, call: &Call) -> Result<Verdict, String> {
+    fn judge(&self, call: &Call) -> Result<Verdict, InterceptorError> {
         Ok(match call.args.get("then").and_then(Value::as_str) {
             Some("deny") => Verdict::Deny(Denial::new(DenialCode::InterceptorDenied, "no")),
             Some("loop") => Verdict::Rewrite(call.args.clone()),
             Some("path") => Verdict::Rewrite(json!({ "path": "/etc/passwd" })),
             Some("once") => Verdict::Rewrite(json!({ "then": "deny" })),
             Some("change") => Verdict::Rewrite(json!({ "changed": true })),
-            Some("fail") => return Err("broken".into()),
+            Some("fail") => return Err(InterceptorError("broken".into())),
             Some("panic") => panic!("as asked"),
             Some("ask") => Verdict::Ask("really?".into()),
             _ => Verdict::Allow,
@@ -416,11 +419,12 @@ fn a_permit_that_is_dropped_puts_its_call_back() {
     assert_eq!(grant.calls_left(), Some(1));
     let permit =
         registry.gate().authorize(Call { tool: "p".into(), args: json!({}) }, &grant, None).ok().unwrap();
-    assert_eq!(code(block(permit.run(&Probe::named("q")))), "tool-not-found", "a permit is for one tool");
+    let elsewhere = block(permit.run(&Probe::named("q"))).unwrap_err();
+    assert_eq!(elsewhere.code(), "tool-not-found", "a permit is for one tool");
 }
 
-/// Checks something if told to, then never comes back.
-struct Stuck;
+/// Checks something if told to, says that it was called, then never comes back.
+struct Stuck(Arc<AtomicBool>);
 
 impl Tool for Stuck {
     fn name(&self) -> &str {
@@ -431,10 +435,11 @@ impl Tool for Stuck {
         json!({})
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         if args["act"] == true {
             context.check_exec("git")?;
         }
+        self.0.store(true, Ordering::Relaxed);
         std::future::pending().await
     }
 }
@@ -442,13 +447,17 @@ impl Tool for Stuck {
 #[test]
 fn a_call_that_is_cut_off_is_recorded_and_charged_for_what_it_touched() {
     let dir = Dir::new();
-    let registry = builder(&dir).tool(Stuck).build().unwrap();
+    let called = Arc::new(AtomicBool::new(false));
+    let registry = builder(&dir).tool(Stuck(Arc::clone(&called))).build().unwrap();
     let grant = registry.mint_grant(&Caveats { max_calls: CountBound::AtMost(2), ..Caveats::top() }).unwrap();
     for (act, left) in [(false, 2), (true, 1)] {
-        let call = registry.dispatch("stuck", json!({ "act": act }), &grant);
-        let cut =
-            block(async { tokio::time::timeout(std::time::Duration::from_millis(5), call).await.is_err() });
-        assert!(cut);
+        block(async {
+            let mut call = Box::pin(registry.dispatch("stuck", json!({ "act": act }), &grant));
+            while !called.swap(false, Ordering::Relaxed) {
+                let waited = tokio::time::timeout(std::time::Duration::from_millis(5), &mut call).await;
+                assert!(waited.is_err(), "it never comes back");
+            }
+        });
         assert_eq!(grant.calls_left(), Some(left));
     }
     drop(registry);

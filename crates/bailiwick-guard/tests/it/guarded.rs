@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bailiwick_guard::Guarded;
-use bailiwick_guard::{Approver, Call, Consent, Grant, Registry, Session, Tool, ToolContext, ToolError};
-use bailiwick_guardrails::{GUARDRAILS, Reload, State, Trust, trustable};
+use bailiwick_guard::{
+    Answered, Approver, Call, Consent, Grant, Guarded, Outcome, Output, PendingCall, Registry, Session, Tool,
+    ToolContext, ToolError, ToolFault,
+};
+use bailiwick_guardrails::{GUARDRAILS, Reload, SourceKind, State, Trust, trustable};
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::denial::DenialCode;
 use serde_json::{Value, json};
@@ -54,9 +56,9 @@ impl Tool for Bash {
         json!({"type": "object"})
     }
 
-    async fn invoke(&self, args: Value, _: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, _: &ToolContext) -> Result<Output, ToolError> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        if args["fail"] == true { Err(ToolError::Other("failed".into())) } else { Ok(json!("ran")) }
+        if args["fail"] == true { Err(ToolError::failed("failed")) } else { Ok(json!("ran").into()) }
     }
 }
 
@@ -119,12 +121,21 @@ impl Place {
     }
 }
 
+/// Whether the tool ran and succeeded.
+fn ran(answered: &Answered) -> bool {
+    answered.result.as_ref().is_ok_and(Outcome::is_success)
+}
+
+fn bash(args: Value, grant: &Grant) -> PendingCall {
+    PendingCall::new("Bash", args, grant)
+}
+
 fn sh(command: &str) -> Value {
     json!({ "command": command })
 }
 
-fn code(result: &Result<Value, ToolError>) -> Option<DenialCode> {
-    result.as_ref().err().and_then(ToolError::denial).map(bailiwick_policy::denial::Denial::code)
+fn code(result: &Result<Outcome, ToolFault>) -> Option<DenialCode> {
+    result.as_ref().ok().and_then(Outcome::denial).map(bailiwick_policy::denial::Denial::code)
 }
 
 #[tokio::test]
@@ -132,16 +143,18 @@ async fn calls_are_judged_asked_about_and_followed_by_scripts() {
     let place = Place::new(RULES);
     place.trust();
     let (guarded, grant) = place.guarded();
-    let blocked = guarded.dispatch("Bash", sh("sudo rm -fr x"), &grant).await;
+    let blocked = guarded.run(bash(sh("sudo rm -fr x"), &grant)).await;
     assert_eq!(code(&blocked.result), Some(DenialCode::GuardrailBlocked));
-    assert!(blocked.result.unwrap_err().to_string().contains("[guardrail] no"));
+    assert!(blocked.result.unwrap().denial().unwrap().to_string().contains("[guardrail] no"));
     assert_eq!(place.ran.load(Ordering::SeqCst), 0, "it never ran");
     assert!(guarded.end_turn("x", "main").await.is_empty(), "a blocked call is no entry");
-    assert!(guarded.dispatch("Bash", sh("make"), &grant).await.result.is_ok(), "the approver said yes");
-    assert_eq!(guarded.dispatch("Bash", sh("echo x"), &grant).await.injected, ["said"]);
+    assert!(ran(&guarded.run(bash(sh("make"), &grant)).await), "the approver said yes");
+    let texts = |answered: Answered| answered.injected.into_iter().map(|one| one.text).collect::<Vec<_>>();
+    assert_eq!(texts(guarded.run(bash(sh("echo x"), &grant)).await), ["said"]);
     let failed = json!({"command": "echo y", "fail": true});
-    assert_eq!(guarded.dispatch("Bash", failed, &grant).await.injected, ["said"], "hooks see failures too");
-    assert_eq!(guarded.end_turn("x", "main").await.len(), 1);
+    assert_eq!(texts(guarded.run(bash(failed, &grant)).await), ["said"], "hooks see failures too");
+    let turn = guarded.end_turn("x", "main").await;
+    assert_eq!(turn.iter().map(|one| one.source).collect::<Vec<_>>(), [SourceKind::Validator]);
     assert!(guarded.end_turn("x", "main").await.is_empty(), "its window is used up");
 }
 
@@ -149,12 +162,12 @@ async fn calls_are_judged_asked_about_and_followed_by_scripts() {
 async fn a_batch_is_judged_in_order_before_any_of_it_runs() {
     let place = Place::new(RULES);
     let (guarded, grant) = place.guarded();
-    let calls = |commands: [&str; 2]| commands.map(|command| ("Bash".to_owned(), sh(command))).to_vec();
-    let answers = guarded.dispatch_batch(calls(["ship it", "prepare"]), &grant).await;
-    assert!(answers[0].result.is_err() && answers[1].result.is_ok());
+    let calls = |commands: [&str; 2], grant: &Grant| commands.map(|command| bash(sh(command), grant)).into();
+    let answers = guarded.run_batch(calls(["ship it", "prepare"], &grant)).await;
+    assert!(!ran(&answers[0]) && ran(&answers[1]));
     let (guarded, grant) = Place::new(RULES).guarded();
-    let answers = guarded.dispatch_batch(calls(["prepare", "ship it"]), &grant).await;
-    assert!(answers.iter().all(|answer| answer.result.is_ok()), "{answers:?}");
+    let answers = guarded.run_batch(calls(["prepare", "ship it"], &grant)).await;
+    assert!(answers.iter().all(ran), "{answers:?}");
 }
 
 #[tokio::test]
@@ -165,18 +178,15 @@ async fn a_reload_that_breaks_keeps_the_last_good_rules() {
     assert!(
         matches!(guarded.reload().unwrap(), Reload::KeptOld(why) if why.contains("guardrail-unknown-field"))
     );
-    assert!(guarded.dispatch("Bash", sh("rm -rf x"), &grant).await.result.is_err(), "the old rules");
-    assert!(guarded.dispatch("Bash", sh("ls"), &grant).await.result.is_ok());
+    assert!(!ran(&guarded.run(bash(sh("rm -rf x"), &grant)).await), "the old rules");
+    assert!(ran(&guarded.run(bash(sh("ls"), &grant)).await));
     place.write(
         "[[guard]]\nmatch = \"shell(command=^ls)\"\nwhen = [\"+shell(command=^ls)\"]\nmessage = \"once\"",
     );
     assert_eq!(guarded.reload().unwrap(), Reload::Changed);
-    assert!(
-        guarded.dispatch("Bash", sh("ls"), &grant).await.result.is_err(),
-        "the past counts under new rules"
-    );
+    assert!(!ran(&guarded.run(bash(sh("ls"), &grant)).await), "the past counts under new rules");
     let (broken, grant) = Place::new("nonsense").guarded();
-    let refused = broken.dispatch("Bash", sh("ls"), &grant).await;
+    let refused = broken.run(bash(sh("ls"), &grant)).await;
     assert_eq!(code(&refused.result), Some(DenialCode::GuardrailBroken), "broken from the start");
 }
 
@@ -185,7 +195,7 @@ async fn no_tool_of_the_registry_changes_what_holds_it() {
     let place = Place::new(RULES);
     let (guarded, grant) = place.guarded();
     for command in ["bailiwick trust .", "echo > .agents/guardrails.toml"] {
-        let refused = guarded.dispatch("Bash", sh(command), &grant).await;
+        let refused = guarded.run(bash(sh(command), &grant)).await;
         assert_eq!(code(&refused.result), Some(DenialCode::GuardrailProtected), "{command}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bailiwick_guard::{Registry, Session, Tool, ToolContext, ToolError, WriteMode};
+use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError, WriteMode};
 use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
@@ -27,8 +27,8 @@ impl<F: Fn(&ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static> To
         json!({})
     }
 
-    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
-        (self.0)(context)
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Output, ToolError> {
+        (self.0)(context).map(Output::from)
     }
 }
 
@@ -44,7 +44,7 @@ fn under(
     let scope = Scope::only([root.to_owned()]);
     let caveats = Caveats { fs_read: scope.clone(), fs_write: scope, ..Caveats::top() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(registry.dispatch_oneshot("with", json!({}), &caveats))
+    runtime.block_on(registry.dispatch("with", json!({}), &caveats)).map(Output::into_value)
 }
 
 /// A granted folder with a file, and a secret outside it.

@@ -11,7 +11,7 @@ mod plain_user;
 mod scripts;
 
 use bailiwick_guard::tools::Shell;
-use bailiwick_guard::{Effect, Registry, Session, Tool, ToolError};
+use bailiwick_guard::{Effect, Output, Registry, Session, Tool, ToolError};
 use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
@@ -19,13 +19,17 @@ use serde_json::{Value, json};
 use bailiwick_testkit::journal::Dir;
 
 fn shell(exec: Scope<String>, args: Value) -> Result<Value, ToolError> {
+    output(exec, args).map(Output::into_value)
+}
+
+fn output(exec: Scope<String>, args: Value) -> Result<Output, ToolError> {
     let dir = Dir::new();
     let registry =
         Registry::builder(dir.open("s", Options::default()), Session::new("/")).tool(Shell).build().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let none = || Scope::only(Vec::<String>::new());
     let caveats = Caveats { exec, fs_read: none(), fs_write: none(), net: none(), ..Caveats::top() };
-    runtime.block_on(registry.dispatch_oneshot("shell", args, &caveats))
+    runtime.block_on(registry.dispatch("shell", args, &caveats))
 }
 
 fn only(names: &[&str]) -> Scope<String> {
@@ -36,8 +40,6 @@ fn only(names: &[&str]) -> Scope<String> {
 fn a_granted_program_runs_and_another_does_not() {
     let out = shell(only(&["echo"]), json!({ "program": "echo", "args": ["hello"] })).unwrap();
     assert_eq!((&out["exit_code"], &out["stdout"]), (&json!(0), &json!("hello\n")));
-    assert_eq!(out["sandbox"], "native");
-    assert_eq!((&out["enforcement"]["fs"], &out["enforcement"]["net"]), (&json!("kernel"), &json!("kernel")));
     let denied = shell(only(&["echo"]), json!({ "program": "rm", "args": ["-rf", "/"] })).unwrap_err();
     assert!(
         denied.to_string().starts_with("denied: exec of \"rm\" is not within the granted authority"),
@@ -56,7 +58,7 @@ fn the_environment_is_fixed_and_input_is_passed() {
     let mut lines: Vec<_> =
         out["stdout"].as_str().unwrap().lines().filter_map(|line| line.split('=').next()).collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["HOME", "LANG", "PATH", "TERM"]);
+    assert_eq!(lines, ["HOME", "LANG", "PATH", "TERM", "USER"]);
     let out = shell(only(&["cat"]), json!({ "program": "cat", "stdin": "in" })).unwrap();
     assert_eq!(out["stdout"], "in");
 }
@@ -134,5 +136,16 @@ fn a_result_has_exactly_what_its_schema_promises() {
     }
     assert_eq!(Shell.hints().effect, Effect::Changes);
     let none = shell(only(&[]), json!({ "cmd": "true" })).unwrap();
-    assert_eq!((&none["sandbox"], &none["enforcement"]), (&json!(null), &json!({})), "nothing was started");
+    assert_eq!(none["exit_code"], 0);
+}
+
+#[test]
+fn what_held_a_call_is_beside_its_result() {
+    let held = |args| output(only(&["echo"]), args).unwrap().meta["dev.bailiwick/enforcement"].clone();
+    let ran = held(json!({ "program": "echo" }));
+    assert_eq!(ran["sandbox"], "native");
+    assert_eq!((&ran["levels"]["fs"], &ran["levels"]["net"]), (&json!("kernel"), &json!("kernel")));
+    let none = held(json!({ "cmd": "true" }));
+    assert_eq!((&none["sandbox"], &none["levels"]), (&json!(null), &json!({})), "nothing was started");
+    assert_eq!((&none["notes"], &none["more_notes"]), (&json!([]), &json!(0)));
 }

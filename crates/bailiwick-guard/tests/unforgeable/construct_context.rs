@@ -2,5 +2,5 @@
 use bailiwick_guard::ToolContext;
 
 fn main() {
-    let _ = ToolContext { tool: "x".into() };
+    let _ = ToolContext { seq: 1 };
 }

@@ -1,5 +1,5 @@
 //! A tool cannot keep its context beyond the call.
-use bailiwick_guard::{Tool, ToolContext, ToolError};
+use bailiwick_guard::{Output, Tool, ToolContext, ToolError};
 use serde_json::Value;
 
 struct Hoarder(std::sync::Mutex<Option<&'static ToolContext>>);
@@ -13,9 +13,9 @@ impl Tool for Hoarder {
         Value::Null
     }
 
-    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Output, ToolError> {
         *self.0.lock().unwrap() = Some(context);
-        Ok(Value::Null)
+        Ok(Output::default())
     }
 }
 

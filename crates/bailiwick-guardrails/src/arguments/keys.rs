@@ -27,7 +27,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether the last word of `key` means a path.
-pub(super) fn names_a_path(key: &str) -> bool {
+pub fn names_a_path(key: &str) -> bool {
     let last = last_word(key).to_ascii_lowercase();
     WORDS.contains(&&*last)
 }

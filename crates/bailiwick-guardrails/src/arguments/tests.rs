@@ -96,7 +96,7 @@ fn the_denial_is_worded_for_the_model() {
         denial.message(),
         "Tool 'x' denied by policy: path '/etc/passwd' outside declared filesystem policy [/srv/data/**]"
     );
-    assert_eq!(denial.smallest_grant(), Some("fs:read:/etc/passwd"));
+    assert_eq!(denial.smallest_lines().as_deref(), Some("fs:read:/etc/passwd"));
     let deep = (0..200).fold(json!("x"), |value, _| json!([value]));
     assert_eq!(code(&rules(&[]), deep), Some(DenialCode::ArgumentTooDeep));
 }

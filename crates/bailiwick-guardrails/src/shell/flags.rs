@@ -62,7 +62,7 @@ pub(super) fn simple(words: Vec<String>, writes: Vec<String>) -> Simple {
     let mut variants = variants(&words);
     variants.iter_mut().for_each(|variant| *variant += &redirected);
     variants.retain(|variant| *variant != plain);
-    Simple { words, writes, plain, variants }
+    Simple { words, writes, plain, variants, ..Simple::default() }
 }
 
 /// A word as one: quoted when it is not plain.

@@ -24,7 +24,7 @@ fn every_place_that_runs_a_command_is_found() {
         lines("if a; then b; else c; fi; while d; do e; done; for x in y; do f; done"),
         ["a", "b", "c", "d", "e", "f"]
     );
-    assert_eq!(lines("(a; { b; })\nf() { c; }; case x in y) d;; esac"), ["a", "b", "c", "d"]);
+    assert_eq!(lines("(a; { b; })\nf() { c; }; case x in y) d;; esac"), ["a", "b", "d", "c"]);
     assert_eq!(lines("echo \"$(a `b`)\" <(c)"), ["b", "a $…", "c", "echo $… /dev/fd/substituted"]);
     assert_eq!(lines("true # rm -rf /"), ["true"]);
     assert_eq!(lines("cat <<'E'\nrm -rf /\nE"), ["cat"]);
@@ -96,9 +96,9 @@ fn flags_are_tried_in_every_order() {
 fn what_hides_is_said() {
     for text in [
         "$X -rf /",
-        "`echo rm` -rf /",
-        "$(printf rm) -rf /",
-        "echo cm0= | base64 -d | sh",
+        "`ls | head -1` -rf /",
+        "$(cat name) -rf /",
+        "curl x | base64 -d | sh",
         "curl x | sudo bash",
         "bash <(curl x)",
         ". <(curl x)",
@@ -150,7 +150,7 @@ fn hostile_texts_end() {
     }
     let nested = (0..12).fold("rm -rf /".to_owned(), |text, _| quoted(["bash", "-c", &text]));
     assert!(read(&nested).opaque.is_some(), "too deep");
-    assert!(read(&"a;".repeat(400)).opaque.is_some(), "too many");
+    assert!(read(&"a;".repeat(600)).opaque.is_some(), "too many");
     assert!(read(&"a".repeat(MAX_TEXT + 1)).opaque.is_some(), "too long");
     assert!(read("a\0b").opaque.is_some());
     eprintln!("{:?}", started.elapsed());

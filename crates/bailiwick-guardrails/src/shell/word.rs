@@ -2,7 +2,7 @@
 //!
 //! Linear in the word, with bounded nesting: the parser's own reader of words can take exponential time.
 
-use super::{Context, MAX_WORDS, Reader};
+use super::{Context, Held, MAX_WORDS, Reader, parameter};
 
 /// How many words one word may become by braces.
 const MAX_BRACES: usize = 64;
@@ -51,13 +51,6 @@ impl Field {
     }
 }
 
-/// One value of a parameter.
-enum Known {
-    Value(String),
-    Blank,
-    Unknown,
-}
-
 impl Reader {
     /// The words that a word becomes.
     pub(super) fn expand(&mut self, word: &str, depth: usize) -> Vec<Field> {
@@ -88,7 +81,7 @@ impl Reader {
     }
 }
 
-type Chars = std::iter::Peekable<std::vec::IntoIter<char>>;
+pub(super) type Chars = std::iter::Peekable<std::vec::IntoIter<char>>;
 
 /// A walk over one word.
 struct Walk<'r> {
@@ -142,7 +135,7 @@ impl<'r> Walk<'r> {
                 }
                 '$' if chars.peek() == Some(&'"') => {}
                 '$' => self.dollar(chars, false, nested),
-                '`' => self.backquoted(chars),
+                '`' => self.backquoted(chars, false),
                 '*' | '?' | '[' => {
                     self.now.glob = true;
                     self.now.push(c);
@@ -171,7 +164,7 @@ impl<'r> Walk<'r> {
                     }
                 },
                 '$' => self.dollar(chars, true, nested),
-                '`' => self.backquoted(chars),
+                '`' => self.backquoted(chars, true),
                 _ => self.now.push(c),
             }
         }
@@ -194,7 +187,7 @@ impl<'r> Walk<'r> {
                         walk.in_double(&mut inner, false, nested + 1);
                         self.unknown("$…");
                     }
-                    None => self.substitute(&inner),
+                    None => self.substitute(&inner, quoted),
                 }
             }
             Some('{') => {
@@ -211,48 +204,113 @@ impl<'r> Walk<'r> {
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 chars.next();
-                // Outside of functions these are empty, so as part of a word they hide nothing.
-                match c {
-                    '@' | '*' | '1'..='9' if self.splits => self.elide(),
-                    _ => self.unknown(&format!("${c}")),
-                }
+                self.positional(c, quoted);
             }
             Some(_) | None => self.now.push('$'),
         }
     }
 
+    /// `$1`, `$@` and their like.
+    fn positional(&mut self, c: char, quoted: bool) {
+        let known = self.reader.positional.clone();
+        match (known, c) {
+            (Some(arguments), '@' | '*') => self.each(arguments.get(1..).unwrap_or_default(), quoted),
+            (Some(arguments), '0'..='9') if c != '0' || !arguments.is_empty() => {
+                let number = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or_default();
+                match arguments.get(number) {
+                    Some(field) if field.dynamic => self.unknown(&field.text),
+                    Some(field) => self.fill(&field.text, quoted),
+                    None => self.elide(),
+                }
+            }
+            // Outside of functions these are empty, so as part of a word they hide nothing.
+            (_, '@' | '*' | '1'..='9') if self.splits => self.elide(),
+            _ => self.unknown(&format!("${c}")),
+        }
+    }
+
+    /// Several words, each a word of its own.
+    fn each(&mut self, fields: &[Field], quoted: bool) {
+        for (at, field) in fields.iter().enumerate() {
+            if at > 0 && self.splits {
+                self.split();
+            } else if at > 0 {
+                self.now.push(' ');
+            }
+            if field.dynamic { self.unknown(&field.text) } else { self.fill(&field.text, quoted) }
+        }
+        if fields.is_empty() {
+            self.elide();
+        }
+    }
+
     /// `${…}`: a plain name, or an operation on it whose own words may hold substitutions.
     fn braced(&mut self, inner: &str, quoted: bool, nested: usize) {
+        let indirect = inner
+            .strip_prefix('!')
+            .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+        if let Some(Held::Text(name)) = indirect.and_then(|name| self.reader.values.get(name)).cloned() {
+            return self.parameter(&name, quoted);
+        }
         let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inner.len());
         let (name, operation) = inner.split_at_checked(end).unwrap_or((inner, ""));
+        if operation.is_empty() && name.len() == 1 && name.starts_with(|c: char| c.is_ascii_digit()) {
+            return self.positional(name.chars().next().unwrap_or('0'), quoted);
+        }
         if operation.is_empty() && !name.is_empty() {
             return self.parameter(name, quoted);
+        }
+        if self.listed(name, operation, quoted) {
+            return;
         }
         let mut chars: Chars = operation.chars().collect::<Vec<_>>().into_iter().peekable();
         let mut walk = Walk::new(self.reader, self.depth, false);
         walk.in_double(&mut chars, false, nested);
-        self.unknown(&format!("${{{inner}}}"));
+        let value = match self.reader.values.get(name) {
+            Some(Held::Text(value)) => Some(value.as_str()),
+            Some(Held::List(_) | Held::Unknown) | None => None,
+        };
+        let lost = self.reader.values.get(name) == Some(&Held::Unknown);
+        match parameter::operated(value, operation).filter(|_| !name.is_empty() && !lost) {
+            Some(made) => self.fill(&made, quoted),
+            None => self.unknown(&format!("${{{inner}}}")),
+        }
+    }
+
+    /// `${list[@]}` and `${list[0]}`.
+    fn listed(&mut self, name: &str, operation: &str, quoted: bool) -> bool {
+        let Some(Held::List(values)) = self.reader.values.get(name) else { return false };
+        let fields: Vec<Field> = values.iter().map(|value| Field::known(value)).collect();
+        match operation.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some("@" | "*") => self.each(&fields, quoted),
+            Some(number) => match number.parse().ok().and_then(|number: usize| fields.get(number)) {
+                Some(field) => self.fill(&field.text, quoted),
+                None => return false,
+            },
+            None => return false,
+        }
+        true
     }
 
     fn parameter(&mut self, name: &str, quoted: bool) {
-        let known = match self.reader.values.get(name) {
-            Some(Some(value)) => Known::Value(value.clone()),
-            None if name == "IFS" => Known::Blank,
-            Some(None) | None => Known::Unknown,
-        };
-        match known {
-            Known::Value(value) if quoted || !self.splits => {
-                self.now.begun = Begun::Something;
-                self.now.text += &value;
-            }
-            Known::Value(value) => {
-                for c in value.chars() {
-                    if c.is_whitespace() { self.split() } else { self.now.push(c) }
-                }
-            }
-            Known::Blank if quoted || !self.splits => self.now.push(' '),
-            Known::Blank => self.split(),
-            Known::Unknown => self.unknown(&format!("${name}")),
+        match self.reader.values.get(name).cloned() {
+            Some(Held::Text(value)) => self.fill(&value, quoted),
+            Some(Held::List(values)) => self.fill(&values.first().cloned().unwrap_or_default(), quoted),
+            None if name == "IFS" && (quoted || !self.splits) => self.now.push(' '),
+            None if name == "IFS" => self.split(),
+            Some(Held::Unknown) | None => self.unknown(&format!("${name}")),
+        }
+    }
+
+    /// A known value, split into words where the shell would split it.
+    fn fill(&mut self, value: &str, quoted: bool) {
+        if quoted || !self.splits {
+            self.now.begun = Begun::Something;
+            self.now.text += value;
+            return;
+        }
+        for c in value.chars() {
+            if c.is_whitespace() { self.split() } else { self.now.push(c) }
         }
     }
 
@@ -262,12 +320,18 @@ impl<'r> Walk<'r> {
         self.now.text += shown;
     }
 
-    fn substitute(&mut self, inner: &str) {
-        self.reader.text(inner, self.depth + 1, &Context::default());
-        self.unknown("$…");
+    /// A substitution: what it prints, if that is known.
+    fn substitute(&mut self, inner: &str, quoted: bool) {
+        let here = self.reader.here.clone();
+        let output = self.reader.text(inner, self.depth + 1, &Context::default());
+        self.reader.here = here;
+        match output {
+            Some(text) => self.fill(text.trim_end_matches('\n'), quoted),
+            None => self.unknown("$…"),
+        }
     }
 
-    fn backquoted(&mut self, chars: &mut Chars) {
+    fn backquoted(&mut self, chars: &mut Chars, quoted: bool) {
         let mut inner = String::new();
         while let Some(c) = chars.next() {
             match c {
@@ -280,7 +344,7 @@ impl<'r> Walk<'r> {
                 _ => inner.push(c),
             }
         }
-        self.substitute(&inner);
+        self.substitute(&inner, quoted);
     }
 
     /// `$'…'`, with its escapes.
@@ -316,7 +380,7 @@ impl<'r> Walk<'r> {
     }
 }
 
-fn digits_text(chars: &mut Chars, radix: u32, most: usize) -> String {
+pub(super) fn digits_text(chars: &mut Chars, radix: u32, most: usize) -> String {
     let mut text = String::new();
     while text.len() < most {
         let Some(c) = chars.next_if(|c| c.is_digit(radix)) else { break };
@@ -325,7 +389,7 @@ fn digits_text(chars: &mut Chars, radix: u32, most: usize) -> String {
     text
 }
 
-fn digits(chars: &mut Chars, radix: u32, most: usize) -> Option<u32> {
+pub(super) fn digits(chars: &mut Chars, radix: u32, most: usize) -> Option<u32> {
     u32::from_str_radix(&digits_text(chars, radix, most), radix).ok()
 }
 

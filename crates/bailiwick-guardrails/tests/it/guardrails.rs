@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bailiwick_guardrails::{Asking, Decision, GUARDRAILS, State, Trust, Watch, approvals, trustable};
+use bailiwick_guardrails::{
+    Asking, Decision, Ending, GUARDRAILS, Said, SourceKind, State, Trust, Watch, approvals, trustable,
+};
 use serde_json::{Value, json};
 
 /// Each kind of rule that the compatible format knows.
@@ -60,13 +62,13 @@ script = ".agents/turn.sh"
 "#;
 
 /// A project and a state directory, and one session between them.
-struct Place {
+pub(super) struct Place {
     temp: tempfile::TempDir,
     session: &'static str,
 }
 
 impl Place {
-    fn new(file: Option<&str>) -> Self {
+    pub(super) fn new(file: Option<&str>) -> Self {
         let place = Self { temp: tempfile::tempdir().unwrap(), session: "s" };
         std::fs::create_dir_all(place.dir().join(".agents")).unwrap();
         if let Some(text) = file {
@@ -81,11 +83,11 @@ impl Place {
         place
     }
 
-    fn dir(&self) -> PathBuf {
+    pub(super) fn dir(&self) -> PathBuf {
         self.temp.path().canonicalize().unwrap().join("project")
     }
 
-    fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         State::open(&self.temp.path().join("state")).unwrap()
     }
 
@@ -104,12 +106,12 @@ impl Place {
         Watch::new(self.state(), self.session, &self.dir(), None, 1)
     }
 
-    fn before(&self, tool: &str, params: Value) -> Decision {
+    pub(super) fn before(&self, tool: &str, params: Value) -> Decision {
         self.watch().before(tool, &params, None, Asking::Agent).unwrap()
     }
 
     /// Why a call is refused; nothing if it is not.
-    fn refusal(&self, tool: &str, params: Value) -> Option<String> {
+    pub(super) fn refusal(&self, tool: &str, params: Value) -> Option<String> {
         match self.before(tool, params) {
             Decision::Deny(denial) => Some(denial.message().to_owned()),
             Decision::Allow => None,
@@ -118,22 +120,42 @@ impl Place {
     }
 
     fn after(&self, tool: &str, params: Value, result: &str, success: bool) -> Vec<String> {
-        self.watch().after(tool, &params, None, result, success).unwrap().injected
+        texts(self.watch().after(tool, &params, None, result, success).unwrap())
     }
 
     /// A call that runs and ends.
-    fn done(&self, tool: &str, params: Value, success: bool) {
+    pub(super) fn done(&self, tool: &str, params: Value, success: bool) {
         assert_eq!(self.before(tool, params.clone()), Decision::Allow);
         self.after(tool, params, "", success);
     }
 
     fn end_turn(&self, text: &str, role: &str) -> Vec<String> {
-        self.watch().end_turn(Some(text), role, false).unwrap().injected
+        texts(self.watch().end_turn(Some(text), role, false).unwrap())
     }
 }
 
-fn sh(command: &str) -> Value {
+fn texts(said: Said) -> Vec<String> {
+    said.injected.into_iter().map(|message| message.text).collect()
+}
+
+pub(super) fn sh(command: &str) -> Value {
     json!({ "command": command })
+}
+
+/// Relative names lead from where the call says that it runs, not from where the session began.
+#[test]
+fn effects_start_where_the_call_runs() {
+    let rules = "[[guard]]\nmatch = \"deletes(vital, outside)\"\nmessage = \"not yours\"\n";
+    for (directory, refused) in
+        [(None, false), (Some("sub"), false), (Some("/srv/data"), true), (Some("~/x"), true)]
+    {
+        let mut call = sh("rm -rf build/old");
+        if let Some(directory) = directory {
+            call["workdir"] = directory.into();
+        }
+        let refusal = Place::new(Some(rules)).refusal("Bash", call);
+        assert_eq!(refusal.is_some(), refused, "{directory:?}: {refusal:?}");
+    }
 }
 
 #[test]
@@ -147,11 +169,11 @@ fn guards_of_the_sample_do_what_they_say() {
         ("Bash", sh("deploy now"), None),
         ("Read", json!({"paths": ["a", "b/.env"]}), blocked("no secrets")),
         ("Read", json!({"paths": ["a"]}), None),
-        ("Read", json!({"file_path": "/x/.env"}), None),
+        ("Read", json!({"file_path": "/x/.env"}), blocked("no secrets")),
         ("WebFetch", json!({"url": "x", "method": "post"}), blocked("reading only")),
         ("WebFetch", json!({"url": "x"}), None),
         ("mcp__github__create_issue", json!({}), blocked("test first")),
-        ("mcp__unheard__of", json!({"command": "rm -rf /"}), None),
+        ("mcp__unheard__of", json!({"command": "rm -rf /"}), blocked("no recursive deletion")),
     ];
     for (tool, params, expected) in cases {
         let place = Place::new(Some(SAMPLE));
@@ -193,6 +215,64 @@ fn hooks_of_the_sample_react_to_results() {
         json!({"capability": "shell", "tool": "Bash", "tool_id": "", "params": {"command": "false"}, "result": "no", "success": false})
     );
     assert_eq!(place.after("Bash", sh("cargo test"), "error[E1]", false).len(), 2, "all that match fire");
+}
+
+/// Each script has a message of its own, with where it comes from.
+#[test]
+fn messages_say_which_kind_of_script_they_come_from() {
+    let place = Place::new(Some(SAMPLE));
+    place.trust();
+    assert_eq!(place.before("Bash", sh("cargo build")), Decision::Allow);
+    let said = place.watch().after("Bash", &sh("cargo build"), None, "error[E1]", false).unwrap();
+    let scripts: Vec<(SourceKind, &str)> =
+        said.injected.iter().map(|message| (message.source, message.script.as_str())).collect();
+    assert_eq!(scripts, [(SourceKind::Hook, ".agents/say.sh"), (SourceKind::Hook, ".agents/show.sh")]);
+    place.done("Write", json!({"file_path": "a"}), true);
+    let said = place.watch().end_turn(Some("done"), "developer", false).unwrap();
+    let kinds: Vec<SourceKind> = said.injected.iter().map(|message| message.source).collect();
+    assert_eq!(kinds, [SourceKind::Validator, SourceKind::Validator]);
+    let written = serde_json::to_value(&said.injected).unwrap();
+    assert_eq!(written[0]["source"], "guardrail_validator");
+}
+
+/// An end that the agent does not report is a call, no success and no failure.
+#[test]
+fn an_unknown_end_counts_as_a_call_only() {
+    let place = Place::new(Some(SAMPLE));
+    place.trust();
+    let end = |command: &str, ending: Ending| {
+        assert_eq!(place.before("Bash", sh(command)), Decision::Allow);
+        texts(place.watch().after("Bash", &sh(command), None, "", ending).unwrap())
+    };
+    let issue = || place.refusal("mcp__github__create_issue", json!({}));
+    assert!(end("cargo test", Ending::Unknown).is_empty(), "`on = \"error\"` does not hold");
+    assert!(issue().is_some(), "`+ok:` does not hold");
+    place.done("Edit", json!({"file_path": "b"}), true);
+    let lint = "<validation validator=\"lint\">\nlint speaks\n</validation>";
+    assert_eq!(
+        place.end_turn("done", "developer"),
+        [lint],
+        "`-shell(command=cargo test)` does not hold: it ran"
+    );
+    assert!(end("cargo test", Ending::Succeeded).is_empty());
+    assert!(issue().is_none(), "the control");
+}
+
+/// What a subagent did is not its parent's, and each has a cursor of its own.
+#[test]
+fn validators_look_at_the_calls_of_one_agent() {
+    let place = Place::new(Some(SAMPLE));
+    place.trust();
+    let sub = || place.watch().of_agent("a1");
+    let write = json!({"file_path": "a"});
+    assert_eq!(sub().before("Write", &write, None, Asking::Agent).unwrap(), Decision::Allow);
+    sub().after("Write", &write, None, "", true).unwrap();
+    assert!(place.end_turn("working", "developer").is_empty(), "the session's own agent wrote nothing");
+    assert!(place.watch().of_agent("a2").end_turn(Some("x"), "main", false).unwrap().injected.is_empty());
+    assert_eq!(texts(sub().end_turn(Some("x"), "main", false).unwrap()).len(), 1);
+    assert!(texts(sub().end_turn(Some("x"), "main", false).unwrap()).is_empty(), "its window is used up");
+    place.done("Write", write, true);
+    assert_eq!(place.end_turn("working", "developer").len(), 1, "its own window");
 }
 
 #[test]

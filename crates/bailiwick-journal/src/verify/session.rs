@@ -5,13 +5,12 @@
 //! no file with a seal in it that does not hold. Each signature is checked only when something is wrong, to locate it.
 use super::{Expected, Problem, Seals, SessionReport, problem};
 use crate::JournalFault;
+use crate::format::{Chain, Digest, Line, Point, SealKind, SessionId, Signature, Tamper, verify_lines};
 use crate::heads::{self, Kept};
 use crate::index::{Index, Indexed};
 use crate::key;
 use crate::layout::{self, Layout};
-use bailiwick_policy::journal::{
-    Chain, Digest, Line, Point, SealKind, SessionId, Signature, Tamper, verify_lines,
-};
+use crate::shared;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,8 +22,10 @@ pub(super) fn verify(
     session: &SessionId,
     index: &Index,
     expected: &Expected,
+    is_locked: bool,
     (seals, watch): (&mut Seals, &mut dyn FnMut(u64)),
 ) -> Result<SessionReport, JournalFault> {
+    let _writers_wait = if is_locked { None } else { shared::hold(layout, session)? };
     let mut look = |depth| {
         let is_live = heads::is_live(layout, session);
         let mut check = Check::new(layout, session, index, expected, is_live);

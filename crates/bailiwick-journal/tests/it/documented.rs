@@ -1,6 +1,6 @@
 //! The codes and kinds in `docs/journal.md` are the ones in the code.
 use bailiwick_journal::JournalFault;
-use bailiwick_policy::journal::{Decision, Kind, MAX_LINE, SEAL_DOMAIN, SealKind, Tamper};
+use bailiwick_journal::format::{Decision, Kind, MAX_LINE, SEAL_DOMAIN, SealKind, Tamper};
 use std::collections::BTreeSet;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");

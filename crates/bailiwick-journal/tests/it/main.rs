@@ -12,6 +12,7 @@ mod documented;
 mod full_disk;
 mod reading;
 mod rotation;
+mod shared;
 mod tamper;
 mod torn;
 mod writers;

@@ -1,6 +1,6 @@
 //! Filters, following, and lines that cannot be read.
+use bailiwick_journal::format::{Decision, Event, Kind, Record};
 use bailiwick_journal::{Filter, Follow, Options, last_records, records, sessions};
-use bailiwick_policy::journal::{Decision, Event, Kind, Record};
 use bailiwick_testkit::journal::{Dir, event, session};
 use std::fs;
 

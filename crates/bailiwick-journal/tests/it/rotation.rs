@@ -1,6 +1,6 @@
 //! Segments come and go; the chain holds.
+use bailiwick_journal::format::Tamper;
 use bailiwick_journal::{Expected, Filter, Journal, Options, Retained, retain};
-use bailiwick_policy::journal::Tamper;
 use bailiwick_testkit::journal::{Dir, event, session};
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Every kind of tampering is found and located.
+use bailiwick_journal::format::{Chain, Digest, Entry, Line, Point, Signature, Tamper};
 use bailiwick_journal::{Expected, Options, local_fingerprint};
-use bailiwick_policy::journal::{Chain, Digest, Entry, Line, Point, Signature, Tamper};
 use bailiwick_testkit::journal::{Dir, event, session};
 use std::fs;
 
@@ -81,7 +81,7 @@ fn an_edited_line() {
     finds(A, 7, Tamper::Edited, |l| l[6] = l[6].replace("\"shell\"", "\"other\""));
     finds(A, 7, Tamper::Edited, |l| l[6] = l[6].replace("\"tool\"", "\"tOol\""));
     finds(A, 7, Tamper::Edited, |l| l[6] = format!(" {}", l[6]));
-    finds(A, 15, Tamper::Edited, |l| l[14] = l[14].replace("\"v\":1", "\"v\":2"));
+    finds(A, 15, Tamper::Edited, |l| l[14] = l[14].replace("\"v\":2", "\"v\":1"));
 }
 
 #[test]

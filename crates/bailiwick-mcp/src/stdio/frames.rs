@@ -3,11 +3,11 @@
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// The longest line, in bytes.
-pub(super) const MAX_LINE: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(crate) enum Frame {
     /// A line, or what is left when the input ends.
     Whole(Vec<u8>),
     /// A line that is too long; it is skipped to its end.
@@ -17,18 +17,25 @@ pub(super) enum Frame {
 }
 
 /// Reads lines. A call that is dropped loses nothing.
-pub(super) struct Frames<R> {
+pub(crate) struct Frames<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
+    longest: usize,
     skipping: bool,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    pub(super) fn new(reader: R) -> Self {
-        Self { reader: BufReader::with_capacity(64 * 1024, reader), line: Vec::new(), skipping: false }
+    pub(crate) fn new(reader: R) -> Self {
+        Self::with_longest(reader, MAX_LINE)
     }
 
-    pub(super) async fn next(&mut self) -> std::io::Result<Frame> {
+    /// Lines of at most so many bytes.
+    pub(crate) fn with_longest(reader: R, longest: usize) -> Self {
+        let reader = BufReader::with_capacity(64 * 1024, reader);
+        Self { reader, line: Vec::new(), longest, skipping: false }
+    }
+
+    pub(crate) async fn next(&mut self) -> std::io::Result<Frame> {
         loop {
             let read = self.reader.fill_buf().await?;
             if read.is_empty() {
@@ -37,7 +44,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let text = read.get(..end.unwrap_or(read.len())).unwrap_or_default();
-            let too_long = !self.skipping && self.line.len() + text.len() > MAX_LINE;
+            let too_long = !self.skipping && self.line.len() + text.len() > self.longest;
             if !self.skipping && !too_long {
                 self.line.extend_from_slice(text);
             }

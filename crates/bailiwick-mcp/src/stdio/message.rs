@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Map, Value, json};
 
-use super::json;
 use crate::handler::OWN_ERROR;
+use crate::json;
 
 /// The longest id and the longest name of a method, in bytes.
 const MAX_NAME: usize = 1024;

@@ -22,8 +22,8 @@ async fn a_denial_says_what_is_missing() {
     let answer = talk.ask(call(1, "echo", json!({ "text": "rm" }))).await;
     let result = json!({
         "content": [
-            { "type": "text", "text": "denied: exec of \"rm\" is not within the granted authority" },
-            { "type": "text", "text": "granted: exec:spawn:echo\n\
+            { "type": "text", "text": "denied: exec of \"rm\" is not within the granted authority\n\
+                granted: exec:spawn:echo\n\
                 a person can allow it by granting `exec:spawn:rm`; going around it will not work" },
         ],
         "isError": true,
@@ -44,8 +44,8 @@ async fn where_nothing_is_granted_a_denial_and_the_opening_say_how_to_grant() {
         "{instructions}"
     );
     let answer = talk.ask(call(1, "echo", json!({ "text": "rm" }))).await;
-    let advice = answer["result"]["content"][1]["text"].as_str().unwrap();
-    assert!(advice.starts_with("granted: nothing\n") && advice.ends_with("ask a person"), "{advice}");
+    let denied = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(denied.contains("\ngranted: nothing\n") && denied.ends_with("ask a person"), "{denied}");
 }
 
 #[tokio::test]

@@ -13,4 +13,5 @@ mod eras;
 mod http;
 mod lifecycle;
 mod malformed;
+mod relay;
 mod support;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bailiwick_guard::{Effect, Hints, Registry, Session, Stream, Tool, ToolContext, ToolError};
+use bailiwick_guard::{Effect, Hints, Output, Registry, Session, Stream, Tool, ToolContext, ToolError};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::{About, CancellationToken, Server, Tools, instructions, stdio};
 use bailiwick_policy::capability::CapabilitySet;
@@ -66,11 +66,11 @@ impl Tool for Echo {
         Hints { effect: Effect::Reads, idempotent: true, open_world: false }
     }
 
-    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
         match args["text"].as_str() {
-            Some("rm") => context.check_exec("rm").map(|()| Value::Null),
-            Some(text) => Ok(json!({ "text": text })),
-            None => Err(ToolError::Other("echo: `text` is a string".to_owned())),
+            Some("rm") => context.check_exec("rm").map(|()| Value::Null.into()),
+            Some(text) => Ok(json!({ "text": text }).into()),
+            None => Err(ToolError::failed("echo: `text` is a string")),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Tool for Slow {
         json!({ "type": "object" })
     }
 
-    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn invoke(&self, _: Value, context: &ToolContext) -> Result<Output, ToolError> {
         struct Cut<'a>(&'a Running);
         impl Drop for Cut<'_> {
             fn drop(&mut self) {

@@ -3,14 +3,14 @@
 use super::lines::{patterns, rules};
 use std::collections::BTreeSet;
 
-use super::names::Names;
+use super::names::{NamedPrograms, Names};
 use super::{ALLOWED, Authority, Axis, clock_flags, env_flags, exec_flags};
 use crate::capability::{
     Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
 };
 use crate::finding::{Code, Finding};
 use crate::lattice::{CountBound, FlagMap, Flags};
-use crate::net::{NetRule, NetScope};
+use crate::net::{Listen, ListenScope, NetRule, NetScope};
 use crate::path::{AbsPath, PathPattern, PathScope};
 
 /// The most unions that an authority made of narrowed grants may be a conjunction of.
@@ -21,6 +21,8 @@ const MAX_CLAUSES: usize = 64;
 pub(crate) struct Parts {
     files: Vec<(FsActions, PathPattern)>,
     net: Vec<NetRule>,
+    listen: Vec<Listen>,
+    listen_anywhere: bool,
     /// Paths and hosts that no list of patterns says.
     entangled: Vec<Entangled>,
     exec: Vec<(Option<Program>, Flags)>,
@@ -28,6 +30,7 @@ pub(crate) struct Parts {
     ipc: Vec<(Option<Endpoint>, Flags)>,
     clock: Flags,
     names: BTreeSet<AbsPath>,
+    programs: NamedPrograms,
 }
 
 /// A conjunction that has to be joined as it is.
@@ -63,9 +66,11 @@ impl Parts {
                 self.files.push((*actions, path.clone()));
             }
             Capability::Net(rule) => self.net.push(rule.clone()),
+            Capability::Listen(listen) => self.listen.push(*listen),
             Capability::Exec { program, nested_sandbox, from_writable } => {
                 let nested = if *nested_sandbox { exec_flags::NESTED } else { Flags::NONE };
                 let writable = if *from_writable { exec_flags::FROM_WRITABLE } else { Flags::NONE };
+                program.iter().for_each(|program| self.programs.insert(program.clone()));
                 self.exec.push((program.clone(), exec_flags::SPAWN.union(nested).union(writable)));
             }
             Capability::Env { actions, name } => {
@@ -99,12 +104,14 @@ impl Parts {
     pub(crate) fn add_authority(&mut self, more: &Authority) -> Result<(), Finding> {
         for (scope, action) in [
             (&more.read, FsActions::READ),
+            (&more.code, FsActions::CODE),
             (&more.write, FsActions::WRITE),
             (&more.create, FsActions::CREATE),
             (&more.delete, FsActions::DELETE),
         ] {
             // What may be written may be created and deleted too: it is said by `write` already.
-            if action != FsActions::WRITE && action != FsActions::READ && *scope == more.write {
+            let is_part_of_writing = FsActions::WRITE.contains(action) && action != FsActions::WRITE;
+            if is_part_of_writing && *scope == more.write {
                 continue;
             }
             match patterns(scope) {
@@ -116,11 +123,16 @@ impl Parts {
             Some(rules) => self.net.extend(rules),
             None => self.entangled.push(Entangled::Net(more.net.clone())),
         }
+        match more.listen.listens() {
+            Some(listens) => self.listen.extend(listens),
+            None => self.listen_anywhere = true,
+        }
         self.exec.extend(grants(&more.exec));
         self.env.extend(grants(&more.env));
         self.ipc.extend(grants(&more.ipc));
         self.clock = self.clock.union(more.clock);
         self.names.extend(more.named().cloned());
+        self.programs = self.programs.join(&more.programs);
         self.check_clauses()
     }
 
@@ -176,10 +188,12 @@ impl Parts {
         let alone = |action| if only_writes { write.clone() } else { scope(action) };
         Authority {
             read: scope(FsActions::READ),
+            code: scope(FsActions::CODE),
             create: alone(FsActions::CREATE),
             delete: alone(FsActions::DELETE),
             write,
             net,
+            listen: if self.listen_anywhere { ListenScope::Any } else { ListenScope::union(self.listen) },
             exec: FlagMap::union_of(self.exec),
             env: FlagMap::union_of(self.env),
             ipc: FlagMap::union_of(self.ipc),
@@ -187,6 +201,7 @@ impl Parts {
             calls: CountBound::Unlimited,
             generations: FlagMap::uniform(ALLOWED),
             names: Names::Only(self.names),
+            programs: self.programs,
         }
     }
 }
@@ -214,10 +229,12 @@ impl Authority {
         let (files, writes) = (axis(Axis::FsRead), axis(Axis::FsWrite));
         Self {
             read: if files { top.read } else { self.read },
+            code: if files { top.code } else { self.code },
             write: if writes { top.write } else { self.write },
             create: if writes { top.create } else { self.create },
             delete: if writes { top.delete } else { self.delete },
             net: if axis(Axis::Net) { top.net } else { self.net },
+            listen: if axis(Axis::Net) { top.listen } else { self.listen },
             exec: if axis(Axis::Exec) { top.exec } else { self.exec },
             env: if axis(Axis::Env) { top.env } else { self.env },
             ipc: if axis(Axis::Ipc) { top.ipc } else { self.ipc },
@@ -225,7 +242,13 @@ impl Authority {
             calls: self.calls,
             generations: self.generations,
             names: if writes { Names::Any } else { self.names },
+            programs: self.programs,
         }
+    }
+
+    /// The same authority, where whatever may be read may be mapped as code: of a bound that speaks of reading alone.
+    pub(crate) fn with_code_as_read(self) -> Self {
+        Self { code: self.read.clone(), ..self }
     }
 
     pub(crate) fn with_bounds(self, calls: CountBound, generations: FlagMap<u64>) -> Self {

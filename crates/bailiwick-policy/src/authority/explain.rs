@@ -16,7 +16,7 @@ pub struct Explanation {
     allowed: bool,
     asked: String,
     deciding: Vec<String>,
-    smallest: Option<String>,
+    smallest: Option<Capability>,
     undecided: bool,
 }
 
@@ -53,8 +53,8 @@ impl Explanation {
 
     /// The smallest capability that would allow it.
     #[must_use]
-    pub fn smallest_grant(&self) -> Option<&str> {
-        self.smallest.as_deref()
+    pub const fn smallest_grant(&self) -> Option<&Capability> {
+        self.smallest.as_ref()
     }
 }
 
@@ -83,7 +83,7 @@ impl Authority {
             allowed,
             asked: request.to_string(),
             deciding: if allowed { self.deciding(request) } else { Vec::new() },
-            smallest: (!allowed).then(|| smallest(request).to_string()),
+            smallest: (!allowed).then(|| smallest(request)),
             undecided: false,
         }
     }
@@ -104,7 +104,7 @@ impl Authority {
             Containment::Undecided => (axis, false, true, format!("{capability} (too hard to decide)")),
         };
         let deciding = example.filter(|_| allowed).map(|request| self.deciding(&request)).unwrap_or_default();
-        let smallest = (!allowed).then(|| self.lacking(capability).to_string());
+        let smallest = (!allowed).then(|| self.lacking(capability));
         Ok(Explanation { axis, allowed, asked: asked_text, deciding, smallest, undecided })
     }
 
@@ -115,14 +115,16 @@ impl Authority {
         };
         let parts: Vec<Capability> = match capability {
             Capability::Fs { actions, path } => {
-                let held = FsActions::NAMES.iter().filter(|(_, action)| actions.contains(*action));
-                held.map(|(_, actions)| Capability::Fs { actions: *actions, path: path.clone() }).collect()
+                let all = FsActions::NAMES.iter().map(|(_, action)| *action).chain([FsActions::CODE]);
+                let held = all.filter(|action| actions.contains(*action));
+                held.map(|actions| Capability::Fs { actions, path: path.clone() }).collect()
             }
             Capability::Env { actions, name } => {
                 let held = EnvActions::NAMES.iter().filter(|(_, action)| actions.contains(*action));
                 held.map(|(_, actions)| Capability::Env { actions: *actions, name: name.clone() }).collect()
             }
             Capability::Net(_)
+            | Capability::Listen(_)
             | Capability::Exec { .. }
             | Capability::Ipc(_)
             | Capability::Clock(_)
@@ -139,10 +141,18 @@ impl Authority {
         };
         match request {
             Request::Read(path) => paths(&self.read, FsActions::READ, path),
+            Request::MapCode(path) => paths(&self.code, FsActions::CODE, path),
             Request::Write(path) => paths(&self.write, FsActions::WRITE, path),
             Request::Create(path) => paths(&self.create, FsActions::CREATE, path),
             Request::Delete(path) => paths(&self.delete, FsActions::DELETE, path),
             Request::Net(request) => self.net.deciding(request).iter().map(ToString::to_string).collect(),
+            Request::Listen(listen) => match self.listen.listens() {
+                Some(own) => {
+                    let own = own.into_iter().filter(|own| own.shares_place(*listen));
+                    own.map(|own| Capability::Listen(own).to_string()).collect()
+                }
+                None => vec!["every port".to_owned()],
+            },
             Request::Spawn(spawn) => {
                 let by_all = self.exec.rest().contains(spawn.flags());
                 let program = (!by_all).then(|| spawn.program.clone());
@@ -162,6 +172,14 @@ impl Authority {
             Request::Ipc(endpoint) => vec![Capability::Ipc(endpoint.clone()).to_string()],
             Request::Clock(actions) => vec![Capability::Clock(*actions).to_string()],
         }
+    }
+}
+
+impl Capability {
+    /// The axis that decides about it; `None` for a promise.
+    #[must_use]
+    pub fn axis(&self) -> Option<Axis> {
+        axis_and_example(self).map(|(axis, _)| axis)
     }
 }
 
@@ -192,10 +210,12 @@ pub(crate) fn smallest(request: &Request) -> Capability {
     let file = |actions, path: &AbsPath| Capability::Fs { actions, path: PathPattern::below(path) };
     match request {
         Request::Read(path) => file(FsActions::READ, path),
+        Request::MapCode(path) => file(FsActions::CODE, path),
         Request::Write(path) => file(FsActions::WRITE, path),
         Request::Create(path) => file(FsActions::CREATE, path),
         Request::Delete(path) => file(FsActions::DELETE, path),
         Request::Net(request) => Capability::Net(smallest_rule(request)),
+        Request::Listen(listen) => Capability::Listen(*listen),
         Request::Spawn(spawn) => {
             exec_capability(Some(spawn.program.clone()), spawn.nested_sandbox, spawn.from_writable)
         }
@@ -243,12 +263,14 @@ fn axis_and_example(capability: &Capability) -> Option<(Axis, Option<Request>)> 
                 () if actions.contains(FsActions::WRITE) => Request::Write,
                 () if actions.contains(FsActions::CREATE) => Request::Create,
                 () if actions.contains(FsActions::DELETE) => Request::Delete,
+                () if actions.contains(FsActions::CODE) => Request::MapCode,
                 () => Request::Read,
             };
             let request = make(path.base());
             (request.axis(), Some(request))
         }
         Capability::Net(rule) => (Axis::Net, rule.example().map(Request::Net)),
+        Capability::Listen(listen) => (Axis::Net, Some(Request::Listen(*listen))),
         Capability::Exec { program, nested_sandbox, from_writable } => {
             let (nested_sandbox, from_writable) = (*nested_sandbox, *from_writable);
             let spawn =
@@ -281,7 +303,7 @@ mod tests {
         ] {
             let explanation = set.explain(asked).unwrap();
             assert_eq!(explanation.axis(), axis, "{asked}");
-            assert_eq!(explanation.smallest_grant(), Some(smallest), "{asked}");
+            assert_eq!(explanation.smallest_grant(), Some(&Capability::new(smallest).unwrap()), "{asked}");
         }
     }
 }

@@ -17,6 +17,7 @@ impl Authority {
         let mut files: BTreeMap<PathPattern, FsActions> = BTreeMap::new();
         let scopes = [
             (&self.read, FsActions::READ),
+            (&self.code, FsActions::CODE),
             (&self.write, FsActions::WRITE),
             (&self.create, FsActions::CREATE),
             (&self.delete, FsActions::DELETE),
@@ -26,8 +27,15 @@ impl Authority {
                 files.entry(pattern).and_modify(|actions| *actions = actions.union(action)).or_insert(action);
             }
         }
-        lines.extend(files.into_iter().map(|(path, actions)| Capability::Fs { actions, path }));
+        for (path, actions) in files {
+            // `?code=true` belongs to reading alone: what may be changed besides is a line of its own.
+            let is_mixed = actions.contains(FsActions::CODE) && actions != FsActions::CODE;
+            let plain = if is_mixed { actions.without_code() } else { actions };
+            lines.push(Capability::Fs { actions: plain, path: path.clone() });
+            lines.extend(is_mixed.then_some(Capability::Fs { actions: FsActions::CODE, path }));
+        }
         lines.extend(rules(&self.net)?.into_iter().map(Capability::Net));
+        lines.extend(self.listen.listens()?.into_iter().map(Capability::Listen));
         let any_program = (!self.exec.rest().is_empty()).then_some((None, self.exec.rest()));
         let programs = self.exec.listed().map(|(program, flags)| (Some(program.clone()), flags));
         lines.extend(any_program.into_iter().chain(programs).map(|(program, flags)| Capability::Exec {
@@ -49,14 +57,20 @@ impl Authority {
     pub fn capabilities_on(&self, axis: Axis) -> Option<Vec<Capability>> {
         let mut only = Self::bottom();
         match axis {
-            Axis::FsRead => only.read = self.read.clone(),
+            Axis::FsRead => {
+                only.read = self.read.clone();
+                only.code = self.code.clone();
+            }
             Axis::FsWrite => {
                 only.write = self.write.clone();
                 only.create = self.create.clone();
                 only.delete = self.delete.clone();
             }
             Axis::Exec => only.exec = self.exec.clone(),
-            Axis::Net => only.net = self.net.clone(),
+            Axis::Net => {
+                only.net = self.net.clone();
+                only.listen = self.listen.clone();
+            }
             Axis::Env => only.env = self.env.clone(),
             Axis::Ipc => only.ipc = self.ipc.clone(),
             Axis::Clock => only.clock = self.clock,

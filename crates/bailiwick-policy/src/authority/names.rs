@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::capability::Program;
 use crate::path::AbsPath;
 
 /// The names of an authority. They bound nothing by themselves: what may be changed is said by the sets of paths.
@@ -42,6 +43,25 @@ fn lies_in_one(path: &AbsPath, names: &BTreeSet<AbsPath>) -> bool {
     let key = path.key();
     let ends = key.match_indices('\0').map(|(at, _)| at).chain([key.len()]);
     ends.filter_map(|end| key.get(..end)).any(|above| names.contains(&AbsPath::from_key(above)))
+}
+
+/// Which programs a line names. They bound nothing: what may be started is said by the map of programs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NamedPrograms(BTreeSet<Program>);
+
+impl NamedPrograms {
+    pub(crate) fn insert(&mut self, program: Program) {
+        self.0.insert(program);
+    }
+
+    /// What either names.
+    pub(crate) fn join(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).cloned().collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Program> {
+        self.0.iter()
+    }
 }
 
 #[cfg(test)]

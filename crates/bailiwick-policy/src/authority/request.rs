@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Axis, env_flags, exec_flags};
 use crate::capability::{ClockActions, Endpoint, Program, is_loader_variable};
 use crate::lattice::Flags;
-use crate::net::NetRequest;
+use crate::net::{Listen, NetRequest};
 use crate::path::AbsPath;
 
 /// One concrete act.
@@ -13,6 +13,8 @@ use crate::path::AbsPath;
 pub enum Request {
     /// Read a file or list a folder.
     Read(AbsPath),
+    /// Map a file as code.
+    MapCode(AbsPath),
     /// Change a file.
     Write(AbsPath),
     /// Create a file or folder.
@@ -21,6 +23,8 @@ pub enum Request {
     Delete(AbsPath),
     /// Speak to a host.
     Net(NetRequest),
+    /// Be reached from outside on a port.
+    Listen(Listen),
     /// Start a program.
     Spawn(Spawn),
     /// See the caller's variable.
@@ -68,9 +72,9 @@ impl Request {
     #[must_use]
     pub const fn axis(&self) -> Axis {
         match self {
-            Self::Read(_) => Axis::FsRead,
+            Self::Read(_) | Self::MapCode(_) => Axis::FsRead,
             Self::Write(_) | Self::Create(_) | Self::Delete(_) => Axis::FsWrite,
-            Self::Net(_) => Axis::Net,
+            Self::Net(_) | Self::Listen(_) => Axis::Net,
             Self::Spawn(_) => Axis::Exec,
             Self::ReadEnv(_) | Self::InjectEnv(_) => Axis::Env,
             Self::Ipc(_) => Axis::Ipc,
@@ -83,10 +87,12 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(path) => write!(f, "read {path}"),
+            Self::MapCode(path) => write!(f, "map {path} as code"),
             Self::Write(path) => write!(f, "write {path}"),
             Self::Create(path) => write!(f, "create {path}"),
             Self::Delete(path) => write!(f, "delete {path}"),
             Self::Net(request) => write!(f, "reach {request}"),
+            Self::Listen(listen) => write!(f, "listen on {listen}"),
             Self::Spawn(spawn) => {
                 write!(f, "start {}", spawn.program)?;
                 if spawn.nested_sandbox {

@@ -64,9 +64,12 @@ impl Authority {
     pub fn within_on(&self, axis: Axis, other: &Self) -> Containment<Excess> {
         let request = |request| Excess { axis, example: Example::Request(request) };
         match axis {
-            Axis::FsRead => self.read.within(&other.read).map(|path| request(Request::Read(path))),
+            Axis::FsRead => self.reads_within(other).map(request),
             Axis::FsWrite => self.writes_within(other).map(request),
-            Axis::Net => self.net.within(&other.net).map(|asked| request(Request::Net(asked))),
+            Axis::Net => {
+                let reached = self.net.within(&other.net).map(Request::Net);
+                reached.and_then(|| self.listen.within(&other.listen).map(Request::Listen)).map(request)
+            }
             Axis::Exec => flags_within(axis, &self.exec, &other.exec, exec_example),
             Axis::Env => flags_within(axis, &self.env, &other.env, env_example),
             Axis::Ipc => flags_within(axis, &self.ipc, &other.ipc, ipc_example),
@@ -80,6 +83,11 @@ impl Authority {
                 }
             },
         }
+    }
+
+    fn reads_within(&self, other: &Self) -> Containment<Request> {
+        let read = self.read.within(&other.read).map(Request::Read);
+        read.and_then(|| self.code.within(&other.code).map(Request::MapCode))
     }
 
     fn writes_within(&self, other: &Self) -> Containment<Request> {

@@ -57,6 +57,14 @@ pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Findi
     })
 }
 
+/// Reads an entry of a list of hosts: a host, or `net:listen:…` written out, which no host looks like.
+pub(crate) fn read_network_entry(entry: &str) -> Result<Capability, Finding> {
+    if entry.starts_with("net:listen:") {
+        return parse(entry, Scribe::Grant);
+    }
+    read_behind("net:connect:", entry)
+}
+
 fn check_text(text: &str) -> Result<(), Finding> {
     let whole = Span::new(0, text.len());
     if text.len() > MAX_CAPABILITY {
@@ -112,12 +120,15 @@ fn parse_fs(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findin
     let actions = read_actions(text, "fs", actions, FsActions::NAMES)?;
     let actions = actions.into_iter().reduce(FsActions::union).ok_or_else(|| no_action(text, rest))?;
     let scope = require_scope(text, scope, "a path such as `/workspace/**`")?;
-    refine::refuse_in_path(text, scope)?;
+    let (scope, mut refinements) = refine::split_code(text, scope)?;
+    let only_reads = actions == FsActions::READ;
+    let code = only_reads && refinements.take(Refinement::Code);
+    refinements.finish(if only_reads { "fs:read" } else { "fs:write" })?;
     let path = match scope {
         "*" => PathPattern::everything(),
         _ => locate(text, scope, parse_pattern(scope, scribe == Scribe::Manifest))?,
     };
-    Ok(Capability::Fs { actions, path })
+    Ok(Capability::Fs { actions: if code { FsActions::CODE } else { actions }, path })
 }
 
 fn parse_exec(text: &str, rest: &str, kind: &str, action: &'static str) -> Result<Capability, Finding> {

@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use super::{Capability, EnvActions, is_loader_variable};
+use super::{Capability, EnvActions, FsActions, is_loader_variable};
 
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fs { actions, path } => write!(f, "fs:{actions}:{path}"),
+            Self::Fs { actions, path } => {
+                write!(f, "fs:{actions}:{path}")?;
+                if actions.contains(FsActions::CODE) { f.write_str("?code=true") } else { Ok(()) }
+            }
             Self::Net(rule) => write!(f, "{rule}"),
+            Self::Listen(listen) => write!(f, "net:listen:{listen}"),
             Self::Exec { program, nested_sandbox, from_writable } => {
                 f.write_str("exec:spawn:")?;
                 match program {

@@ -5,6 +5,18 @@ use crate::authority::{Authority, Explanation};
 use crate::finding::{Finding, Findings};
 
 /// Capabilities granted together. Immutable; the same set always gives the same answer.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::capability::{Capability, CapabilitySet};
+///
+/// let set = CapabilitySet::new(["fs:read:*", "network:http:get"])?;
+/// assert!(set.has("fs:read:/tmp/file"));
+/// assert!(!set.has(&Capability::new("fs:write:/tmp/file")));
+/// let why = set.explain("fs:write:/tmp/file")?;
+/// assert_eq!(why.smallest_grant(), Some(&Capability::new("fs:write:/tmp/file")?));
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct CapabilitySet {
     capabilities: Vec<Capability>,

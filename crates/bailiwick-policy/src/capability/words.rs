@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::parse_program;
+use crate::finding::Finding;
 use crate::path::AbsPath;
 
 /// A set of actions that prints as their names, joined by commas.
@@ -55,6 +57,17 @@ actions! {
     }
 }
 
+impl FsActions {
+    /// Read, and map as code: `?code=true`. It is no action that can be named.
+    pub const CODE: Self = Self(1 | 16);
+
+    /// The same without leave to map code.
+    #[must_use]
+    pub const fn without_code(self) -> Self {
+        Self(self.0 & !16)
+    }
+}
+
 actions! {
     /// Environment actions.
     EnvActions {
@@ -82,6 +95,16 @@ pub enum Program {
     Name(Box<str>),
     /// Exactly this file.
     Path(AbsPath),
+}
+
+impl Program {
+    /// Reads a bare program name or an absolute path.
+    ///
+    /// # Errors
+    /// A finding for any other text.
+    pub fn new(text: &str) -> Result<Self, Finding> {
+        parse_program(text)
+    }
 }
 
 impl fmt::Display for Program {

@@ -1,66 +1,10 @@
 //! Accepted risks: differences that a person has looked at, with a reason and an end.
 
-use std::fmt;
+use toml_datetime::{Date, Datetime};
 
 use super::Difference;
 use crate::document::{self, Fields, Node};
 use crate::finding::{Code, Collector, Finding, Findings};
-
-/// A day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Date {
-    year: u16,
-    month: u8,
-    day: u8,
-}
-
-impl Date {
-    /// Reads `2027-01-31`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, '-');
-        let mut number = |digits: usize| {
-            let part = parts.next().filter(|part| part.len() == digits)?;
-            part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u16>().ok()).flatten()
-        };
-        let (year, month, day) = (number(4)?, number(2)?, number(2)?);
-        let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
-        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        let days = match month {
-            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-            4 | 6 | 9 | 11 => 30,
-            2 if leap => 29,
-            2 => 28,
-            _ => return None,
-        };
-        (1..=days).contains(&day).then_some(Self { year, month, day })
-    }
-
-    /// The day on which this many seconds have passed since 1970.
-    #[must_use]
-    pub fn from_unix(seconds: u64) -> Self {
-        // Days since 0000-03-01, so that leap days end a year.
-        let days = seconds / 86_400 + 719_468;
-        let (era, of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * shifted + 2) / 5 + 1;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let year = year_of_era + era * 400 + u64::from(month <= 2);
-        Self {
-            year: u16::try_from(year).unwrap_or(u16::MAX),
-            month: u8::try_from(month).unwrap_or(12),
-            day: u8::try_from(day).unwrap_or(31),
-        }
-    }
-}
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
-    }
-}
 
 /// One accepted difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +66,7 @@ fn read(item: &Node<'_>, found: &mut Collector) -> Option<Accepted> {
                 .help("say why it is acceptable"),
         );
     }
-    let expires = Date::parse(&date);
+    let expires = day(&date);
     if expires.is_none() {
         let message = format!("`{date}` is not a date");
         found.push(Finding::new(Code::AcceptShape, message).at(date_node.span).help("write `2027-01-31`"));
@@ -134,6 +78,12 @@ fn read(item: &Node<'_>, found: &mut Collector) -> Option<Accepted> {
         reason,
         expires: expires?,
     })
+}
+
+/// A day as it must be written: `2027-01-31`, and no other way.
+pub(super) fn day(text: &str) -> Option<Date> {
+    let read: Datetime = text.parse().ok()?;
+    read.date.filter(|date| date.to_string() == text)
 }
 
 /// Marks differences; reports risks that have expired or match nothing.
@@ -178,10 +128,27 @@ mod tests {
         };
         let (base, new) = (side(1), side(2));
         let text = "[[accept]]\ncode = \"limits.relaxed\"\nreason = \"x\"\nexpires = \"2020-01-01\"\n";
-        let today = Date::parse("2026-01-01").unwrap();
+        let today = day("2026-01-01").unwrap();
         let diff =
             Diff::between(&base, &new).unwrap().accepting(&Accepted::parse(text).unwrap(), today, &new);
         let codes: Vec<_> = diff.differences().iter().map(Difference::code).collect();
         assert_eq!(codes, [Code::AcceptExpired, Code::LimitsRelaxed, Code::ManifestVersionChanged]);
+    }
+
+    #[test]
+    fn a_day_is_written_in_one_way() {
+        assert_eq!(day("2024-02-29").unwrap().to_string(), "2024-02-29");
+        for bad in [
+            "",
+            "2027-02-29",
+            "2027-13-01",
+            "20270131",
+            "2027-1-31",
+            "2027-01-31T00:00",
+            "+002027-01-31",
+            " 2027-01-31",
+        ] {
+            assert_eq!(day(bad), None, "{bad}");
+        }
     }
 }

@@ -8,7 +8,9 @@ use crate::authority::{Authority, Axis};
 use crate::capability::Capability;
 use crate::finding::{Code, Finding, Findings, Severity};
 use crate::lattice::Containment;
-use crate::manifest::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool, symbolic};
+use crate::manifest::{
+    ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool, Variable, symbolic,
+};
 
 /// The most pairs of tools that are looked at for renames; past that a renamed tool is one gone and one new.
 const MAX_RENAME_PAIRS: usize = 100_000;
@@ -114,8 +116,29 @@ fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
             true,
         ));
     }
+    compare_origins(base, new, found);
     compare_limits(base.limits(), new.limits(), found);
     compare_pins(base, new, found);
+}
+
+/// Which server it is, and where its paths come from.
+fn compare_origins(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
+    let names =
+        base.variables.keys().chain(new.variables.keys().filter(|name| !base.variables.contains_key(*name)));
+    let source = |manifest: &Manifest, name: &str| manifest.variables.get(name).map(Variable::canonical);
+    for name in names.filter(|name| source(base, name) != source(new, name)) {
+        let message = format!("`${name}` takes its value from elsewhere");
+        found.push(plain(Code::ServerCommandChanged, message, true));
+    }
+    let identity = |manifest: &Manifest| manifest.package().and_then(|package| package.identity.clone());
+    if identity(base) != identity(new) {
+        found.push(plain(Code::ServerCommandChanged, "it is for another server".to_owned(), true));
+    }
+    let scripts = |manifest: &Manifest| manifest.package().is_some_and(|package| package.install_scripts);
+    if scripts(new) && !scripts(base) {
+        let message = "the package's scripts may run when it is installed";
+        found.push(plain(Code::ServerCommandChanged, message.to_owned(), true));
+    }
 }
 
 fn compare_limits(base: &Limits, new: &Limits, found: &mut Vec<Difference>) {

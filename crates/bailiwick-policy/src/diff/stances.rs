@@ -35,6 +35,9 @@ pub(super) fn compare_policies(
         }
         return Ok(());
     };
+    if !new.is_enforced() && before.policy().is_none_or(ToolPolicy::is_enforced) {
+        found.push(about(Code::EnforcementDisabled, after, "its policy is written down and not enforced"));
+    }
     for (axis, subject) in SUBJECTS.into_iter().filter(|(axis, _)| !known.contains(axis)) {
         let (Some(stance), old) = (new.stance(axis), before.policy().and_then(|old| old.stance(axis))) else {
             continue;

@@ -5,7 +5,8 @@ use crate::capability::nearest;
 use crate::finding::{Code, Collector, Finding, Span};
 
 /// The fields of one table.
-pub(crate) struct Fields<'n, 't> {
+#[derive(Debug)]
+pub struct Fields<'n, 't> {
     what: &'static str,
     span: Span,
     entries: &'n [Entry<'t>],
@@ -15,25 +16,29 @@ pub(crate) struct Fields<'n, 't> {
 
 impl<'n, 't> Fields<'n, 't> {
     /// The fields of `node`, which should be a table; `what` names it in messages.
-    pub(crate) fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
+    ///
+    /// # Errors
+    /// A finding of `code` if it is no table.
+    pub fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
         let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
         Ok(Self { what, span: node.span, entries, asked: Vec::new(), extensible: true })
     }
 
     /// The same fields, with no room for extensions.
-    pub(crate) const fn closed(mut self) -> Self {
+    #[must_use]
+    pub const fn closed(mut self) -> Self {
         self.extensible = false;
         self
     }
 
     /// The value of a field that need not be there.
-    pub(crate) fn optional(&mut self, key: &'static str) -> Option<&'n Node<'t>> {
+    pub fn optional(&mut self, key: &'static str) -> Option<&'n Node<'t>> {
         self.asked.push(key);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
     /// The value of a field known by either of two names.
-    pub(crate) fn either(
+    pub fn either(
         &mut self,
         key: &'static str,
         other: &'static str,
@@ -50,7 +55,10 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// The value of a field that must be there.
-    pub(crate) fn required(&mut self, key: &'static str, code: Code) -> Result<&'n Node<'t>, Finding> {
+    ///
+    /// # Errors
+    /// A finding of `code` if it is not there.
+    pub fn required(&mut self, key: &'static str, code: Code) -> Result<&'n Node<'t>, Finding> {
         let (what, span) = (self.what, Span::new(self.span.start, self.span.start));
         self.optional(key).ok_or_else(|| {
             Finding::new(code, format!("{what} has no `{key}`")).at(span).help(format!("add `{key}`"))
@@ -58,7 +66,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted where they may be.
-    pub(crate) fn finish(self, code: Code, found: &mut Collector) {
+    pub fn finish(self, code: Code, found: &mut Collector) {
         for entry in self.entries {
             let extension = self.extensible && (entry.key.starts_with("x-") || entry.key == "_meta");
             if extension || self.asked.contains(&&*entry.key) {

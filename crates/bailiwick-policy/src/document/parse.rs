@@ -15,7 +15,10 @@ const MAX_SOURCE: usize = 16 * 1024 * 1024;
 const MAX_DEPTH: usize = 64;
 
 /// Reads JSON if the text starts with `{`, else TOML.
-pub(crate) fn parse(text: &str) -> Result<Node<'_>, Finding> {
+///
+/// # Errors
+/// One finding: too large, too deep, a duplicate key, or neither format.
+pub fn parse(text: &str) -> Result<Node<'_>, Finding> {
     if text.len() > MAX_SOURCE {
         let message = format!("{} bytes are more than the limit of {MAX_SOURCE}", text.len());
         return Err(Finding::new(Code::SourceTooLarge, message)

@@ -38,7 +38,7 @@ impl fmt::Display for Severity {
 
 macro_rules! codes {
     ($($variant:ident $text:literal $severity:ident $(alias $alias:literal)? : $meaning:literal;)+) => {
-        crate::code_table::code_table! {
+        crate::code_table! {
             /// A stable name for one kind of finding or difference.
             Code { $($variant $text : $meaning;)+ }
         }
@@ -117,6 +117,7 @@ codes! {
     ManifestName "manifest-name" Error: "a name is empty, too long or has characters it should not";
     ManifestLimit "manifest-limit" Error: "a limit is malformed or zero";
     ManifestPin "manifest-pin" Error: "a pin is not a SHA-256 hash, or pins an undeclared tool";
+    ManifestVariable "manifest-variable" Error: "a variable of a manifest has no source, or one that is malformed";
     ManifestTooMany "manifest-too-many" Error: "a manifest has more tools or capabilities than the limit";
     PolicyMode "policy-mode" Error: "a policy stance is not one of those known";
     PolicyRisk "policy-risk" Error: "a risk is not low, medium, high or critical";
@@ -140,6 +141,8 @@ codes! {
     GuardrailExample "guardrail-example" Error: "a guard does not do what an example beside it says";
     GuardrailDeadTarget "guardrail-dead-target" Medium: "nothing is known to be what a guardrail's target names";
     GuardrailDeadArgument "guardrail-dead-argument" Medium: "no known tool of the target has the argument that a guardrail names";
+    GuardrailPartialArgument "guardrail-partial-argument" Info: "some agents' tools of the target do not have the argument that a guardrail names";
+    GuardrailShellUnseen "guardrail-shell-unseen" Info: "a rule on reading tools does not see what is read with the shell";
     TargetUnsupported "target-unsupported" Error alias "ADAPTER_UNSUPPORTED": "a target cannot hold what the manifest declares";
     ScanUseUndeclared "scan-use-undeclared" Error: "a tool uses something that it does not declare";
     ScanKindUndeclared "scan-kind-undeclared" Error: "a tool does what the source does not name, and declares nothing of the kind";
@@ -171,7 +174,7 @@ codes! {
     PolicyRemoved "policy.removed" High: "a tool's policy is gone";
     ConstraintsRelaxed "constraints.relaxed" Medium: "a usage constraint was loosened or removed";
     ApprovalRemoved "approval.removed" High: "a tool no longer asks a person";
-    EnforcementDisabled "enforcement.disabled" High: "an assertion or a pin that was checked is gone";
+    EnforcementDisabled "enforcement.disabled" High: "a policy, an assertion or a pin that was held is no longer";
     PinChanged "pin.changed" High: "a pinned tool or instruction has another hash";
     ManifestVersionChanged "manifest.version.changed" Info: "the version is another";
     ManifestNameChanged "manifest.name.changed" Info: "the name is another";

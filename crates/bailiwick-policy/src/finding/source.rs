@@ -1,7 +1,5 @@
 //! A named text, and the line and column of a byte in it.
 
-use super::Span;
-
 /// A text with the name people know it by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -53,12 +51,6 @@ impl Source {
         let line_start = line.checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0);
         let column = self.text.get(line_start..offset).unwrap_or_default().chars().count() + 1;
         Place { line, column }
-    }
-
-    /// The bytes of a span, as far as they are whole characters.
-    #[must_use]
-    pub fn excerpt(&self, span: Span) -> &str {
-        self.text.get(span.start..span.end).unwrap_or_default()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An upper bound on calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBound {
     /// No bound.

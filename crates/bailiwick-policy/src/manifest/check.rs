@@ -8,6 +8,18 @@ use crate::facts::HostFacts;
 use crate::finding::{Collector, Finding, Findings, Span};
 
 /// A manifest whose every line has a meaning on this host.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::facts::HostFacts;
+/// use bailiwick_policy::manifest::Manifest;
+///
+/// let manifest = Manifest::parse("name = 'n'\nversion = '1'\nserver_capabilities = ['fs:read:$WORKSPACE/**']\n")?;
+/// assert!(manifest.clone().check(&HostFacts::unknown()).is_err(), "the variable has no value");
+/// let checked = manifest.check(&HostFacts::unknown().with_variable("WORKSPACE", "/project")?)?;
+/// assert_eq!(checked.authority().capabilities().unwrap()[0].to_string(), "fs:read:/project/**");
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Checked {
     manifest: Manifest,

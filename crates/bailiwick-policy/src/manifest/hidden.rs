@@ -65,6 +65,10 @@ fn adds_nothing(with: &Authority, without: Option<&Capability>, bound: &Authorit
 fn parts(line: &Capability) -> Vec<LinePart> {
     match line {
         Capability::Fs { actions, path } => {
+            if actions.contains(FsActions::CODE) {
+                let plain = Capability::Fs { actions: actions.without_code(), path: path.clone() };
+                return refinements(line, [(true, "code=true", plain)]);
+            }
             let said = FsActions::NAMES.iter().filter(|(_, action)| actions.contains(*action));
             let covered = |action: FsActions| {
                 action != FsActions::WRITE
@@ -95,7 +99,9 @@ fn parts(line: &Capability) -> Vec<LinePart> {
             refinements(line, refined)
         }
         Capability::Net(rule) => net_parts(line, rule),
-        Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => Vec::new(),
+        Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
+            Vec::new()
+        }
     }
 }
 

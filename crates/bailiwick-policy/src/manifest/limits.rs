@@ -1,7 +1,8 @@
-//! Resource limits: durations and sizes as people write them.
+//! Resource limits of a server.
 
 use crate::document::{Fields, Node, Value};
 use crate::finding::{Code, Collector, Finding};
+use crate::units;
 
 /// What a server may use; absent means the sandbox's own default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,10 +71,10 @@ pub(super) fn read_limits(node: &Node<'_>, found: &mut Collector) -> Limits {
         fields.optional(key).and_then(|node| found.keep(read(node).and_then(|value| positive(value, node))))
     };
     let limits = Limits {
-        timeout_ms: field("timeout", duration_ms),
+        timeout_ms: field("timeout", duration),
         memory: field("memory", size),
         pids: field("pids", |node| node.whole(Code::ManifestLimit)),
-        cpu_milli: field("cpu", thousandths),
+        cpu_milli: field("cpu", processors),
         file_size: field("file_size", size),
     };
     fields.finish(Code::ManifestUnknownField, found);
@@ -102,56 +103,33 @@ fn positive(value: u64, node: &Node<'_>) -> Result<u64, Finding> {
         .help("leave it out for the default"))
 }
 
-/// `30s`, `500ms`, `5m`, `1h`; a plain number is seconds.
-fn duration_ms(node: &Node<'_>) -> Result<u64, Finding> {
-    units(
-        node,
-        &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)],
-        1_000,
-        "a duration such as `30s` or `500ms`",
-    )
+fn duration(node: &Node<'_>) -> Result<u64, Finding> {
+    measure(node, units::duration_ms, "a duration such as `30s` or `500ms`")
 }
 
-/// `512M`, `2G`, `64K`; a plain number is bytes.
 fn size(node: &Node<'_>) -> Result<u64, Finding> {
-    units(node, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], 1, "a size such as `512M` or `2G`")
+    measure(node, units::bytes, "a size such as `512M` or `2G`")
 }
 
-fn units(node: &Node<'_>, units: &[(&str, u64)], plain: u64, what: &str) -> Result<u64, Finding> {
+fn measure(node: &Node<'_>, read: fn(&str) -> Option<u64>, what: &str) -> Result<u64, Finding> {
     let text = match &node.value {
         Value::Number(text) | Value::Text { text, .. } => &**text,
         Value::Null | Value::Bool(_) | Value::List(_) | Value::Table(_) => {
             return Err(node.expected(Code::ManifestLimit, what));
         }
     };
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let factor = if unit.is_empty() {
-        Some(plain)
-    } else {
-        units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)
-    };
-    let value =
-        number.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    value.ok_or_else(|| {
+    read(text).ok_or_else(|| {
         Finding::new(Code::ManifestLimit, format!("`{text}` is not {what}"))
             .at(node.span)
             .help(format!("write {what}"))
     })
 }
 
-/// `1`, `0.5`, `2.25` processors.
-fn thousandths(node: &Node<'_>) -> Result<u64, Finding> {
+fn processors(node: &Node<'_>) -> Result<u64, Finding> {
     let Value::Number(text) = &node.value else {
         return Err(node.expected(Code::ManifestLimit, "a number of processors such as `1.5`"));
     };
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let padded = format!("{part:0<3}");
-    let value = (digits(whole) && digits(part) && part.len() <= 3 && !whole.is_empty())
-        .then(|| format!("{whole}{padded}").parse::<u64>().ok())
-        .flatten();
-    value.ok_or_else(|| {
+    units::thousandths(text).ok_or_else(|| {
         Finding::new(Code::ManifestLimit, format!("`{text}` is not a number of processors"))
             .at(node.span)
             .help("write a number such as `1` or `0.5`, with at most three decimals")

@@ -53,15 +53,34 @@ pub enum Stance<T> {
 /// A tool's stances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPolicy {
-    risk: Option<Risk>,
-    read: Stance<Capability>,
-    write: Stance<Capability>,
-    network: Stance<Capability>,
-    environment: Stance<Capability>,
-    exec: Stance<Capability>,
+    pub(super) risk: Option<Risk>,
+    pub(super) read: Stance<Capability>,
+    pub(super) write: Stance<Capability>,
+    pub(super) network: Stance<Capability>,
+    pub(super) environment: Stance<Capability>,
+    pub(super) exec: Stance<Capability>,
+    pub(super) enforced: bool,
 }
 
 impl ToolPolicy {
+    pub(super) const fn unspecified() -> Self {
+        Self {
+            risk: None,
+            read: Stance::Unspecified,
+            write: Stance::Unspecified,
+            network: Stance::Unspecified,
+            environment: Stance::Unspecified,
+            exec: Stance::Unspecified,
+            enforced: true,
+        }
+    }
+
+    /// Whether the policy is held. One that is not is for people to read: it narrows nothing.
+    #[must_use]
+    pub const fn is_enforced(&self) -> bool {
+        self.enforced
+    }
+
     /// The risk it declares.
     #[must_use]
     pub const fn risk(&self) -> Option<Risk> {
@@ -114,11 +133,15 @@ impl ToolPolicy {
     /// injected too.
     pub(crate) fn bound(&self, resolve: Resolve<'_>) -> Result<Authority, Finding> {
         let mut parts = Parts::default();
+        if !self.enforced {
+            return Ok(parts.authority().with_top_where(|_| true));
+        }
         self.add_named(&mut parts, resolve)?;
         if let Stance::Only(lines) = &self.environment {
             lines.iter().filter_map(|line| injection(&line.value)).try_for_each(|line| parts.add(&line))?;
         }
-        Ok(parts.authority().with_top_where(|axis| self.stance(axis).is_none_or(Stance::is_unspecified)))
+        let named = parts.authority().with_code_as_read();
+        Ok(named.with_top_where(|axis| self.stance(axis).is_none_or(Stance::is_unspecified)))
     }
 
     /// The stance on an axis; `None` where a policy has no such subject.
@@ -197,8 +220,11 @@ pub(super) fn read_policy(node: &Node<'_>, found: &mut Collector) -> Option<Tool
     let network = stance("network", true, host);
     let environment = stance("environment", false, variable);
     let exec = stance("exec", true, program);
+    let enforced = fields
+        .optional("enforced")
+        .is_none_or(|node| found.keep(node.flag(Code::ManifestShape)) != Some(false));
     fields.finish(Code::ManifestUnknownField, found);
-    Some(ToolPolicy { risk, read, write, network, environment, exec })
+    Some(ToolPolicy { risk, read, write, network, environment, exec, enforced })
 }
 
 /// Reads `low`, `medium`, `high` or `critical`.
@@ -251,24 +277,24 @@ fn read_line(
     Ok(Declared { value: item.place(read(text))?, span: item.span })
 }
 
-fn read_path(text: &str) -> Result<Capability, Finding> {
+pub(super) fn read_path(text: &str) -> Result<Capability, Finding> {
     Ok(Capability::Fs { actions: FsActions::READ, path: parse_pattern(text, true)? })
 }
 
-fn write_path(text: &str) -> Result<Capability, Finding> {
+pub(super) fn write_path(text: &str) -> Result<Capability, Finding> {
     Ok(Capability::Fs { actions: FsActions::WRITE, path: parse_pattern(text, true)? })
 }
 
-fn host(text: &str) -> Result<Capability, Finding> {
-    crate::capability::read_behind("net:connect:", text)
+pub(super) fn host(text: &str) -> Result<Capability, Finding> {
+    crate::capability::read_network_entry(text)
 }
 
-fn variable(text: &str) -> Result<Capability, Finding> {
+pub(super) fn variable(text: &str) -> Result<Capability, Finding> {
     check_env_name(text)?;
     Ok(Capability::Env { actions: EnvActions::READ, name: Some(text.into()) })
 }
 
-fn program(text: &str) -> Result<Capability, Finding> {
+pub(super) fn program(text: &str) -> Result<Capability, Finding> {
     if text == "*" {
         return Err(Finding::new(Code::PolicyMode, "`*` is not a program")
             .at(Span::new(0, text.len()))

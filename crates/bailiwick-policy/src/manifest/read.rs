@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::limits::{exact, read_limits};
+use super::package::read_package;
 use super::policy::{read_policy, read_risk};
+use super::variables::read_variables;
 use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
     Pins, Tool,
@@ -43,10 +45,27 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let tools = tools_node.map(|node| read_tools(node, &mut found)).unwrap_or_default();
     let limits = fields.optional("limits").map_or_else(Limits::default, |node| read_limits(node, &mut found));
     let pins = fields.optional("pins").map(|node| read_pins(node, &tools, &mut found)).unwrap_or_default();
+    let variables =
+        fields.optional("variables").map(|node| read_variables(node, &mut found)).unwrap_or_default();
+    let package = fields.optional("package").map(|node| read_package(node, &mut found));
     fields.finish(Code::ManifestUnknownField, &mut found);
     check_size(&server, &tools, node, &mut found);
     check_constraints(&tools, &mut found);
-    found.finish(Manifest { name, version, description, command, args, env, server, tools, limits, pins })
+    let manifest = Manifest {
+        name,
+        version,
+        description,
+        command,
+        args,
+        env,
+        server,
+        tools,
+        limits,
+        pins,
+        variables,
+        package,
+    };
+    found.finish(manifest)
 }
 
 fn required_text(fields: &mut Fields<'_, '_>, key: &'static str, found: &mut Collector) -> Option<String> {
@@ -71,13 +90,13 @@ fn check_name(text: &str, span: Span) -> Result<(), Finding> {
         .help("write 1 to 214 ASCII letters, digits and signs such as `-_./@+`, without spaces or quotes"))
 }
 
-fn texts(node: &Node<'_>, found: &mut Collector) -> Vec<String> {
+pub(super) fn texts(node: &Node<'_>, found: &mut Collector) -> Vec<String> {
     let items = found.keep(node.list(Code::ManifestShape)).unwrap_or_default();
     items.iter().filter_map(|item| found.keep(plain_text(item, "an entry")).map(str::to_owned)).collect()
 }
 
 /// A string that can be passed on as an argument: without NUL.
-fn plain_text<'n>(node: &'n Node<'_>, what: &str) -> Result<&'n str, Finding> {
+pub(super) fn plain_text<'n>(node: &'n Node<'_>, what: &str) -> Result<&'n str, Finding> {
     let text = node.text(Code::ManifestShape)?;
     if text.contains('\0') {
         return Err(Finding::new(Code::CapControl, format!("{what} contains NUL"))

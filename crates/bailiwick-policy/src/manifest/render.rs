@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::authority::{named_for_writing, symbolic};
-use super::{ArgumentAccess, Constraints, Declared, Limits, Manifest, Stance, Tool, ToolPolicy};
+use super::{
+    ArgumentAccess, Constraints, Declared, Limits, Manifest, Package, Stance, Tool, ToolPolicy, Variable,
+    VariableSource,
+};
 use crate::authority::Authority;
 use crate::capability::Capability;
 
@@ -21,10 +24,15 @@ impl Manifest {
         insert_unless_empty(&mut root, "env", json!(self.env));
         insert_unless_empty(&mut root, "limits", limits(&self.limits));
         insert_unless_empty(&mut root, "pins", self.canonical_pins());
+        if let Some(package) = &self.package {
+            root.insert("package".into(), canonical_package(package));
+        }
         insert_unless_empty(&mut root, "serverCapabilities", json!(canonical_lines(&self.server)));
         let mut tools: Vec<&Tool> = self.tools.iter().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         root.insert("tools".into(), tools.into_iter().map(Tool::canonical).collect());
+        let variables = self.variables.iter().map(|(name, variable)| (name.clone(), variable.canonical()));
+        insert_unless_empty(&mut root, "variables", Value::Object(variables.collect()));
         Value::Object(root)
     }
 
@@ -38,6 +46,37 @@ impl Manifest {
         }
         insert_unless_empty(&mut pins, "tools", json!(self.pins.tools));
         Value::Object(pins)
+    }
+}
+
+/// Without the versions that it was tried with: they change nothing that it may touch.
+fn canonical_package(package: &Package) -> Value {
+    let mut table = Map::new();
+    table.insert("identity".into(), json!(package.identity));
+    if package.install_scripts {
+        table.insert("install_scripts".into(), json!(true));
+    }
+    Value::Object(table)
+}
+
+impl Variable {
+    pub(crate) fn canonical(&self) -> Value {
+        let mut table = Map::new();
+        match &self.source {
+            VariableSource::Argument { first, onwards } => {
+                let onwards = if *onwards { ".." } else { "" };
+                table.insert("argument".into(), json!(format!("{first}{onwards}")));
+            }
+            VariableSource::Flag(names) => drop(table.insert("flag".into(), json!(names))),
+            VariableSource::Env(name) => drop(table.insert("env".into(), json!(name))),
+        }
+        if self.parent {
+            table.insert("parent".into(), json!(true));
+        }
+        if let Some(default) = &self.default {
+            table.insert("default".into(), json!(default));
+        }
+        Value::Object(table)
     }
 }
 
@@ -81,6 +120,9 @@ impl ToolPolicy {
             table.insert(subject.into(), value);
         }
         insert_unless_empty(&mut policy, "filesystem", Value::Object(files));
+        if !self.is_enforced() {
+            policy.insert("enforced".into(), json!(false));
+        }
         Value::Object(policy)
     }
 }

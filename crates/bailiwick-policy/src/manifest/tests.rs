@@ -133,3 +133,38 @@ fn lines_and_policies_that_overlap_in_globs_are_joined_exactly_or_refused() {
     let found = manifest.check(&facts()).unwrap_err();
     assert_eq!(found.as_slice()[0].code().as_str(), "plan-inexpressible");
 }
+
+#[test]
+fn arguments_flags_and_variables_give_path_variables_their_values() {
+    let text = "name = 'm'\nversion = '1'\n[variables]\nALL = { argument = '1..', default = [] }\n\
+                ONE = { argument = '0' }\nREPO = { flag = ['--repository', '-r'], default = '.' }\n\
+                STATE = { env = 'STATE_FILE', parent = true, default = '~/s/f' }\n";
+    let manifest = Manifest::parse(text).unwrap();
+    let bound = |words: &[&str], env: Option<&str>| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let bound = manifest.bound_values(&words, |_| env.map(str::to_owned))?;
+        let shown = bound.into_iter().map(|(name, values)| format!("{name}={}", values.words.join(",")));
+        Ok::<_, crate::finding::Findings>(shown.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(bound(&["a"], None).unwrap(), "ALL= ONE=a REPO=. STATE=~/s/f");
+    let words = ["-v", "--repository", "r", "a", "-r=q", "b", "--", "-c"];
+    assert_eq!(bound(&words, Some("/x/y")).unwrap(), "ALL=b,-c ONE=a REPO=r,q STATE=/x/y");
+    assert!(bound(&["--repository", "r"], None).unwrap_err().to_string().contains("argument 0"));
+}
+
+#[test]
+fn a_line_is_there_once_for_each_value_of_its_variable() {
+    let text = "name = 'm'\nversion = '1'\nserver_capabilities = ['fs:read:$A/x', 'fs:read:$B', 'fs:read:/c']\n\
+                [[tools]]\nname = 't'\npolicy.filesystem.write = ['$B']\n[variables]\nA = { argument = '0..' }\n\
+                B = { flag = '--b' }\n";
+    let values = |paths: &[&str]| paths.iter().map(|path| crate::path::AbsPath::new(path).unwrap()).collect();
+    let values = [("A".to_owned(), values(&["/one", "/two*"])), ("B".to_owned(), Vec::new())].into();
+    let manifest = Manifest::parse(text).unwrap().with_values(&values);
+    assert!(manifest.variables().is_empty());
+    let lines: Vec<String> = manifest.lines().map(|line| line.value.to_string()).collect();
+    assert_eq!(lines, ["fs:read:/one/x", "fs:read:/two[*]/x", "fs:read:/c"]);
+    let checked = manifest.check(&crate::facts::HostFacts::unknown()).unwrap();
+    assert!(
+        checked.authority().capabilities().unwrap().iter().all(|line| !line.to_string().contains("write"))
+    );
+}

@@ -11,7 +11,7 @@ use crate::facts::HostFacts;
 use crate::finding::{Code, Finding};
 use crate::lattice::Flags;
 use crate::manifest::{Checked, CheckedTool, Limits};
-use crate::net::{NetRule, NetScope};
+use crate::net::{Listen, NetRule, NetScope};
 use crate::path::AbsPath;
 
 pub(super) fn of_manifest(
@@ -64,12 +64,14 @@ fn build(
     let network = network(authority, &origins).ok_or_else(inexpressible)?;
     let (exec, environment, ipc) =
         (exec(authority, &origins), environment(authority, &origins), ipc(authority, &origins));
+    let listens = listens(authority, &origins);
     let assertions = assertions(&lines);
     Ok(Plan {
         subject,
         command: None,
         files,
         network,
+        listens,
         exec,
         environment,
         ipc,
@@ -89,6 +91,7 @@ fn build(
 struct Origins<'a> {
     files: HashMap<AbsPath, Vec<usize>>,
     net: HashMap<String, Vec<usize>>,
+    listens: HashMap<Listen, Vec<usize>>,
     programs: HashMap<Option<&'a Program>, Vec<usize>>,
     variables: HashMap<Option<&'a str>, Vec<usize>>,
     endpoints: HashMap<&'a Endpoint, Vec<usize>>,
@@ -101,6 +104,7 @@ impl<'a> Origins<'a> {
             let entry = match &line.capability {
                 Capability::Fs { path, .. } => origins.files.entry(path.base()).or_default(),
                 Capability::Net(rule) => origins.net.entry(rule.to_string()).or_default(),
+                Capability::Listen(listen) => origins.listens.entry(*listen).or_default(),
                 Capability::Exec { program, .. } => origins.programs.entry(program.as_ref()).or_default(),
                 Capability::Env { name, .. } => origins.variables.entry(name.as_deref()).or_default(),
                 Capability::Ipc(endpoint) => origins.endpoints.entry(endpoint).or_default(),
@@ -132,18 +136,31 @@ fn network(authority: &Authority, origins: &Origins<'_>) -> Option<Network> {
     }
 }
 
+fn listens(authority: &Authority, origins: &Origins<'_>) -> Vec<Sourced<Listen>> {
+    let sourced = |listen: Listen| Sourced {
+        value: listen,
+        origins: origins.listens.get(&listen).cloned().unwrap_or_default(),
+    };
+    authority.listen().listens().unwrap_or_default().into_iter().map(sourced).collect()
+}
+
 fn exec(authority: &Authority, origins: &Origins<'_>) -> Exec {
     let map = authority.exec();
     let spawning = |flags: Flags| Spawning {
         nested_sandbox: flags.contains(exec_flags::NESTED),
         from_writable: flags.contains(exec_flags::FROM_WRITABLE),
     };
-    let programs =
-        map.listed().filter(|(_, flags)| flags.contains(exec_flags::SPAWN)).map(|(program, flags)| {
-            let at = origins.programs.get(&Some(program)).cloned().unwrap_or_default();
-            let value = ProgramGrant { program: program.clone(), spawning: spawning(flags) };
-            Sourced { value, origins: at }
-        });
+    // What is listed may do more than the rest; what is named besides has to be shown wherever it lies.
+    let wanted: std::collections::BTreeMap<&Program, Flags> = map
+        .listed()
+        .filter(|(_, flags)| flags.contains(exec_flags::SPAWN))
+        .chain(authority.named_programs())
+        .collect();
+    let programs = wanted.into_iter().map(|(program, flags)| {
+        let at = origins.programs.get(&Some(program)).cloned().unwrap_or_default();
+        let value = ProgramGrant { program: program.clone(), spawning: spawning(flags) };
+        Sourced { value, origins: at }
+    });
     let any = map.rest().contains(exec_flags::SPAWN).then(|| spawning(map.rest()));
     Exec { any, programs: programs.collect() }
 }

@@ -1,7 +1,7 @@
 //! A plan in words: one entry a rule, with the lines it comes from.
 
 use super::{Network, Plan, Sourced};
-use crate::journal::Digest;
+use crate::digest::Digest;
 use crate::manifest::Origin;
 
 /// One rule of a plan and where it comes from.
@@ -38,6 +38,7 @@ impl Plan {
                 all.extend(rules.iter().map(|rule| self.explained(rule, "", &rule.value)))
             }
         }
+        all.extend(self.listens.iter().map(|listen| self.explained(listen, "net:listen:", &listen.value)));
         if self.exec.any.is_some() {
             all.push(of("exec:spawn:*".to_owned(), Vec::new()));
         }

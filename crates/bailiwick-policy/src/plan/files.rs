@@ -54,6 +54,12 @@ impl FileGrant {
         self.pattern.value.is_tree()
     }
 
+    /// Whether it may be mapped as code: never what may be changed.
+    #[must_use]
+    pub const fn maps_code(&self) -> bool {
+        self.actions.contains(FsActions::CODE) && !self.writable()
+    }
+
     /// Whether anything may be changed there.
     #[must_use]
     pub const fn writable(&self) -> bool {
@@ -67,6 +73,7 @@ pub(super) const fn writes(actions: FsActions) -> bool {
 
 /// Whether a mount, read-only or writable, gives just these.
 fn is_mountable(actions: FsActions) -> bool {
+    let actions = actions.without_code();
     actions == FsActions::READ || actions == FsActions::READ.union(FsActions::WRITE)
 }
 
@@ -76,6 +83,7 @@ pub(super) fn merge(authority: &Authority, facts: &HostFacts) -> Option<Vec<File
     let mut wanted: BTreeMap<(AbsPath, Option<PathPattern>), FsActions> = BTreeMap::new();
     let scopes = [
         (authority.read(), FsActions::READ),
+        (authority.code(), FsActions::CODE),
         (authority.write(), FsActions::WRITE),
         (authority.create(), FsActions::CREATE),
         (authority.delete(), FsActions::DELETE),
@@ -94,7 +102,12 @@ pub(super) fn merge(authority: &Authority, facts: &HostFacts) -> Option<Vec<File
         if outer.is_some_and(|outer| outer.contains(own)) {
             continue;
         }
-        let actions = outer.map_or(own, |outer| outer.union(own));
+        // What is granted as code inside of what may be changed is not changed there: code that runs stays as it is.
+        let actions = match outer {
+            Some(outer) if own == FsActions::CODE && writes(outer) => own,
+            Some(outer) => outer.union(own),
+            None => own,
+        };
         if glob.is_none() {
             around.enter(base.clone(), actions);
         }

@@ -44,6 +44,37 @@ fn every_line_is_read() {
 }
 
 #[test]
+fn a_submodule_is_judged_before_it_is_a_repository() {
+    for name in [
+        "config",
+        "commondir",
+        "hooks",
+        "hooks/pre-commit",
+        "config.worktree",
+        "info/attributes",
+        "remotes/x",
+    ] {
+        for own in ["/w/.git/modules/new", "/w/.GIT/Modules/new", "/w/.git/modules/sub/modules/inner"] {
+            assert_eq!(of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
+            assert!(is_module(own.as_bytes(), &AROUND), "{own}");
+        }
+        assert_eq!(of(&format!("/w/modules/new/{name}")), Role::Free, "{name}");
+    }
+    for way in ["/w/.git/modules", "/w/.git/modules/new", "/w/.git/modules/new/objects/info"] {
+        assert_eq!(of(way), Role::OnTheWay, "{way}");
+    }
+    for free in
+        ["/w/.git/modules/new/HEAD", "/w/.git/modules/new/refs/remotes/origin", "/w/.git/modules/new/index"]
+    {
+        assert_eq!(of(free), Role::Free, "{free}");
+    }
+    for other in ["/w/.git/modules", "/w/modules/new", "/w/.git/modules/a/b", "/w/.git/other/new", "/w", "/"]
+    {
+        assert!(!is_module(other.as_bytes(), &AROUND), "{other}");
+    }
+}
+
+#[test]
 fn what_git_runs_is_found_in_every_repository() {
     for name in ["config", "commondir", "hooks", "hooks/pre-commit", "hooks/a/b", "info/attributes"] {
         for own in

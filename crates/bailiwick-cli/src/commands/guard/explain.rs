@@ -1,9 +1,12 @@
 //! `bailiwick guard explain`: what every rule makes of one call.
 
-use bailiwick_guard::Verdict;
+use std::path::Path;
+
+use bailiwick_guardrails::Verdict;
+use bailiwick_guardrails::classes::Setting;
+use bailiwick_guardrails::rules_file::Action;
 use bailiwick_guardrails::{Found, GUARDRAILS, Look, Protected, ToolCall, fresh};
 use bailiwick_policy::finding::Source;
-use bailiwick_policy::guardrails::Action;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit};
@@ -11,6 +14,9 @@ use crate::args::AnswerFormat;
 use crate::args::guard::Explain;
 use crate::facts;
 use crate::render::{escape, json, style};
+
+/// How much of a rule's target is shown.
+const MAX_TARGET: usize = 48;
 
 pub(super) fn run(args: &Explain) -> Answer {
     let good = match super::load(&args.dir) {
@@ -26,7 +32,11 @@ pub(super) fn run(args: &Explain) -> Answer {
     let history = fresh(rails);
     let workdir = args.dir.canonicalize().unwrap_or_else(|_| args.dir.clone());
     let state = facts::state_dir().unwrap_or_default();
-    let protected = Protected::new(&workdir, rails.scripts(), &state, facts::home().as_deref());
+    let home = facts::home();
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    let at_home = home.as_deref().map_or_else(|| "/root".to_owned(), shown);
+    call.stands(Setting::new(&shown(&workdir), &shown(&workdir), &at_home));
+    let protected = Protected::new(&workdir, rails.scripts(), &state, home.as_deref());
     let built_in = protected.refuse(&call).map(Verdict::Deny);
     let judged = rails.judge(&call, &history);
     let (verdict, rule) = match built_in {
@@ -65,19 +75,28 @@ fn text(
     for command in call.reading().iter().flat_map(|reading| &reading.commands) {
         text += &format!("  runs     {}\n", escape::line(&command.plain));
     }
+    for effect in call.effects() {
+        text += &format!("  does     {}: {}\n", effect.class, escape::line(&effect.what));
+    }
     if let Some(why) = call.reading().and_then(|reading| reading.opaque.as_ref()) {
         text += &format!("  hidden   {}\n", escape::line(why));
     }
     match rule.and_then(|rule| looks.iter().find(|look| look.rule == rule)) {
-        Some(look) => text += &format!("  decided  {GUARDRAILS}:{}\n", source.place(look.span.start).line),
+        Some(look) => text += &format!("  decided  {}\n", named(look, source)),
         None if *verdict == Verdict::Allow => text += "  decided  no rule is against it\n",
         None => text += "  decided  the built-in guard\n",
     }
     for look in looks {
-        let line = source.place(look.span.start).line;
-        text += &format!("  line {line:<4}{}\n", escape::line(&reason(look)));
+        text += &format!("  rule     {}: {}\n", named(look, source), escape::line(&reason(look)));
     }
     text
+}
+
+/// A rule by what it is about, and where it stands.
+fn named(look: &Look, source: &Source) -> String {
+    let short: String = look.target.chars().take(MAX_TARGET).collect();
+    let cut = if short.len() < look.target.len() { "…" } else { "" };
+    format!("`{}{cut}` ({GUARDRAILS}:{})", escape::line(&short), source.place(look.span.start).line)
 }
 
 fn document(
@@ -108,6 +127,7 @@ fn document(
         "tool": call.id(),
         "capability": call.capability(),
         "commands": commands,
+        "classes": call.effects().iter().map(|effect| effect.class.to_string()).collect::<Vec<_>>(),
         "hidden": call.reading().and_then(|reading| reading.opaque.clone()),
         "rules": looks.iter().map(look).collect::<Vec<_>>(),
     })

@@ -1,29 +1,31 @@
-//! What a hook leaves behind: refusals and questions in the journal, scripts' complaints in a file for developers.
+//! What a hook leaves behind: refusals and questions in the shared journal of the day, calls that it allows too where the
+//! configuration says `[journal] hooks = "all"`, and scripts' complaints in a file for developers.
 //!
-//! A process that judges one call cannot keep a journal open, and opening one costs more than judging. So only what
-//! was refused or asked about is recorded, and only where a journal is kept. That it cannot be recorded does not turn
-//! a refusal into consent.
+//! That a refusal cannot be recorded does not turn it into consent. Where allowed calls are to be recorded, one that
+//! cannot be is refused.
 
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::Duration;
 
+use anyhow::Context as _;
+use bailiwick_clients::hooks::DRY_SESSION;
 use bailiwick_guardrails::Decision;
-use bailiwick_journal::{Journal, Options};
-use bailiwick_policy::journal::{Decision as Decided, Digest, Event, Kind, SessionId};
+use bailiwick_journal::format::{Decision as Decided, Digest, Event, Kind};
+use bailiwick_journal::{SharedJournal, private};
+use bailiwick_policy::settings::HookRecords;
 
-use crate::facts;
+use crate::{facts, input};
 
-/// How often another process's hold on the journal is waited out.
-const TRIES: u32 = 40;
-const PAUSE: Duration = Duration::from_millis(10);
 /// The largest file of complaints; it is begun anew then.
 const MAX_DEBUG: u64 = 1024 * 1024;
 
-/// Records that a call was refused or asked about.
-pub(super) fn decision(session: &str, tool: &str, decision: &Decision) {
+/// Records what was decided about a call.
+///
+/// # Errors
+/// Why an allowed call that has to be recorded cannot be: it must not run then.
+pub(super) fn decision(session: &str, tool: &str, decision: &Decision) -> Result<(), String> {
     let event = match decision {
-        Decision::Allow => return,
+        Decision::Allow if records_all()? => Event::new(Kind::ToolCalled).with_decision(Decided::Allow),
+        Decision::Allow => return Ok(()),
         Decision::Ask(question) => {
             Event::new(Kind::ApprovalAsked).with_decision(Decided::Ask).with_reason(question.clone())
         }
@@ -32,25 +34,50 @@ pub(super) fn decision(session: &str, tool: &str, decision: &Decision) {
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record()),
     };
-    append(&session_name(session), event.with_tool(tool.to_owned()));
+    match append(event.with_tool(tool.to_owned()).with_agent(session_name(session))) {
+        Err(fault) if *decision == Decision::Allow => {
+            Err(format!("the call cannot be recorded, and `[journal] hooks` says `all`: {fault:#}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notes that an agent sent an event, for `doctor`; the time of the file says when.
+pub(super) fn seen(agent: &str, session: &str) {
+    if session.ends_with(DRY_SESSION) {
+        return;
+    }
+    let Some(dir) = facts::state_dir().filter(|dir| dir.is_dir()) else { return };
+    let path = dir.join(format!("seen-{agent}"));
+    drop(private::options().create(true).write(true).truncate(true).open(path));
+}
+
+/// When an agent last sent an event, in microseconds since 1970.
+pub(in crate::commands) fn last_event(agent: &str) -> Option<u64> {
+    let found = std::fs::metadata(facts::state_dir()?.join(format!("seen-{agent}"))).ok()?;
+    let since = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_micros()).ok()
 }
 
 /// Records a person's act.
 pub(in crate::commands) fn act(event: Event) {
-    append("person", event);
+    // What the person did stands, and is shown where it was done.
+    drop(append(event));
 }
 
-fn append(session: &str, event: Event) {
-    let Some(dir) = facts::journal_dir().filter(|dir| dir.is_dir()) else { return };
-    let Ok(session) = session.parse::<SessionId>() else { return };
-    for _ in 0..TRIES {
-        if let Ok(journal) = Journal::open(&dir, session.clone(), Options::default()) {
-            drop(journal.append(event));
-            drop(journal.close());
-            return;
-        }
-        std::thread::sleep(PAUSE);
-    }
+fn append(event: Event) -> anyhow::Result<()> {
+    let dir = facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    SharedJournal::open(&dir)?.append([event])?;
+    Ok(())
+}
+
+/// Whether the configuration says that allowed calls are recorded too.
+fn records_all() -> Result<bool, String> {
+    let Some(path) = facts::configurations().next().filter(|path| path.exists()) else { return Ok(false) };
+    let wrong = |why: String| format!("`{}` cannot be used: {why}", path.display());
+    let source = input::read(&path).map_err(|_| wrong("it cannot be read".to_owned()))?;
+    let records = HookRecords::parse_config(source.text()).map_err(|findings| wrong(findings.to_string()))?;
+    Ok(records == HookRecords::All)
 }
 
 /// Adds lines to the file of complaints.
@@ -59,8 +86,8 @@ pub(super) fn debug(lines: &[String]) {
         return;
     };
     let long = std::fs::metadata(&path).is_ok_and(|found| found.len() > MAX_DEBUG);
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).mode(0o600);
+    let mut options = private::options();
+    options.create(true);
     if long {
         options.write(true).truncate(true)
     } else {

@@ -1,7 +1,7 @@
 //! Finding one event by its name.
 
+use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{Filter, JournalFault, records};
-use bailiwick_policy::journal::{Record, SessionId};
 
 use super::{Scope, refusal, unreadable};
 use crate::answer::{Answer, Exit};
@@ -40,9 +40,9 @@ fn session(scope: &Scope, name: &EventName) -> Result<SessionId, Answer> {
 fn look(scope: &Scope, session: &SessionId, seq: u64) -> Result<Option<Family>, JournalFault> {
     let Some(event) = all(scope, session)?.find(|record| record.seq == seq) else { return Ok(None) };
     let (mut parent, mut children) = (None, Vec::new());
-    let above = event.event().and_then(bailiwick_policy::journal::Event::parent);
+    let above = event.event().and_then(bailiwick_journal::format::Event::parent);
     for record in all(scope, session)? {
-        if record.event().and_then(bailiwick_policy::journal::Event::parent) == Some(seq) {
+        if record.event().and_then(bailiwick_journal::format::Event::parent) == Some(seq) {
             children.push(record);
         } else if Some(record.seq) == above {
             parent = Some(record);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{JournalFault, records, sessions};
-use bailiwick_policy::journal::{Record, SessionId};
 use serde_json::{Value, json};
 
 use super::{Scope, complaint, unreadable};
@@ -68,7 +68,7 @@ impl Stats {
         let time = record.time();
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        let decision = event.decision().map(bailiwick_policy::journal::Decision::name);
+        let decision = event.decision().map(bailiwick_journal::format::Decision::name);
         let values = [decision, Some(event.kind().name()), event.tool(), event.code()];
         for (count, value) in self.counts.iter_mut().zip(values) {
             value.into_iter().for_each(|value| count.add(value));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{Follow, Found, JournalFault, last_records};
-use bailiwick_policy::journal::{Record, SessionId};
 
 use super::{Scope, complaint, unreadable};
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};

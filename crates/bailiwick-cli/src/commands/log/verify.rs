@@ -161,7 +161,7 @@ fn document(report: &Report, given: bool) -> Value {
         })
     };
     let session = |session: &SessionReport| {
-        let point = |point: bailiwick_policy::journal::Point| json!({ "seq": point.seq, "hash": point.hash.to_string() });
+        let point = |point: bailiwick_journal::format::Point| json!({ "seq": point.seq, "hash": point.hash.to_string() });
         json!({
             "session": session.session.as_str(),
             "intact": session.problems.is_empty(),

@@ -5,10 +5,10 @@
 
 mod remedy;
 
+use bailiwick_journal::format::{Decision, Event, Kind, Record};
 use bailiwick_policy::authority::Axis;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::DenialCode;
-use bailiwick_policy::journal::{Decision, Event, Kind, Record};
 use serde_json::{Value, json};
 
 use self::remedy::Remedy;
@@ -117,6 +117,9 @@ impl<'a> Why<'a> {
         if let Some(granted) = self.granted {
             field("granted", &escape::line(granted));
         }
+        if let Some(origin) = self.event.origin() {
+            field("line", &escape::line(origin));
+        }
         if let Some(call) = self.call {
             field("call", &event::text_line(call, scope.clock));
         }
@@ -134,6 +137,7 @@ impl<'a> Why<'a> {
             "axis": self.axis.map(Axis::as_str),
             "reason": self.reason,
             "granted": self.granted,
+            "origin": self.event.origin(),
             "smallest_grant": self.remedy.lines().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "manifest": self.remedy.manifest(),
             "advice": self.remedy.advice(),
@@ -151,7 +155,7 @@ const fn axis_of(capability: &Capability) -> Option<Axis> {
     Some(match capability {
         Capability::Fs { actions, .. } if actions.contains(FsActions::READ) => Axis::FsRead,
         Capability::Fs { .. } => Axis::FsWrite,
-        Capability::Net(_) => Axis::Net,
+        Capability::Net(_) | Capability::Listen(_) => Axis::Net,
         Capability::Exec { .. } => Axis::Exec,
         Capability::Env { .. } => Axis::Env,
         Capability::Ipc(_) => Axis::Ipc,

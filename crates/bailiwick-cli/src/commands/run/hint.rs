@@ -1,45 +1,119 @@
 //! What a command that failed may have missed, and the flag that grants it.
 //!
-//! Only paths that the command was given or stands in, programs that its kind is known to start, and hosts that it was
-//! refused. Files and programs are not watched, so a note about them is a guess that names its reason.
+//! Paths that the command was given or stands in, hosts that it was refused, and what the sandbox saw: programs, names
+//! that run code later, ports, and files with `--tell`.
+
+mod ports;
+mod watched;
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use bailiwick_egress::Event;
+use bailiwick_launch::{NetworkEvent, Observation, Observations};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan};
+
+pub(super) use self::watched::{unreached_ports, watched};
 
 /// More than these help nobody.
 const MOST: usize = 3;
 
-/// Programs that start others: what to add, unless it is granted already, and why.
-const STARTERS: [(&[&str], &str, &str); 3] = [
-    (&["cargo", "rustc"], "cc", "it calls the linker"),
-    (&["make", "cmake", "ninja"], "sh", "it starts its commands in a shell"),
-    (&["npm", "npx", "yarn", "pnpm"], "git", "it fetches with git"),
-];
-
-/// Programs that start what they have just built.
-const BUILDERS: [&str; 7] = ["cargo", "make", "cmake", "ninja", "npm", "go", "rustc"];
-
-/// What to say after a command has failed.
-pub(super) fn notes(command: &[OsString], here: &Path, plan: &Plan) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !is_visible(plan, here) {
-        let shown = here.display();
-        notes.push(format!(
-            "the current folder `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"
-        ));
+/// What to say after a command has failed that was started in a folder that it does not see.
+pub(super) fn unseen_folder(command: &[OsString], here: &Path, plan: &Plan) -> Option<String> {
+    // A file that it was given there shows the folder too.
+    let mut given = unseen_arguments(command, here, plan);
+    // A command that was started in `/`, or nowhere, asks for nothing there.
+    if here == Path::new("/") || is_visible(plan, here) || given.any(|path| path.starts_with(here)) {
+        return None;
     }
-    let arguments = command.iter().skip(1).filter_map(|argument| named_path(argument, here));
-    let missing = arguments.filter(|path| !is_visible(plan, path) && !path.starts_with(here));
-    for path in missing.take(MOST) {
+    let shown = here.display();
+    Some(format!("the current folder `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"))
+}
+
+/// What to say after a command has failed that was given paths that it does not see. Programs are another matter.
+pub(super) fn unseen_paths(
+    command: &[OsString],
+    here: &Path,
+    plan: &Plan,
+    seen: &Observations,
+) -> Vec<String> {
+    let is_program = |path: &Path| {
+        seen.iter().any(|one| matches!(one, Observation::ProgramRefused(refused) if refused == path))
+    };
+    let paths = unseen_arguments(command, here, plan).filter(|path| !is_program(path));
+    let note = |path: PathBuf| {
         let shown = path.display();
-        notes.push(format!("`{shown}` is not visible inside; add --cap fs:read:{shown}"));
+        match socket(&path, command).and_then(|socket| socket.to_str().map(str::to_owned)) {
+            Some(socket) => format!("`{socket}` is a socket; add --cap ipc:connect:unix:{socket}"),
+            None => format!("`{shown}` is not visible inside; add --cap fs:read:{shown}"),
+        }
+    };
+    let new = new_arguments(command, here, plan).filter_map(|path| unmade(&path));
+    paths.take(MOST).map(note).chain(new.take(1)).collect()
+}
+
+/// Clients that are given a directory and find the socket in it.
+const CLIENTS_BY_DIRECTORY: [&str; 5] = ["psql", "pg_dump", "pg_restore", "createdb", "dropdb"];
+
+/// The socket that a path is, or the only one in the directory that such a client is given.
+fn socket(path: &Path, command: &[OsString]) -> Option<PathBuf> {
+    let is_socket =
+        |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| is_socket_kind(found.file_type()));
+    if !path.is_dir() {
+        return Some(path.to_owned()).filter(is_socket);
     }
-    notes.extend(programs(command, plan));
-    notes
+    let client = command.first().and_then(|program| Path::new(program).file_name()?.to_str())?;
+    if !CLIENTS_BY_DIRECTORY.contains(&client) {
+        return None;
+    }
+    let entries = path.read_dir().ok()?.flatten().map(|entry| entry.path());
+    let mut sockets = entries.filter(|path| is_socket(path) && path.to_str().is_some_and(is_written_plainly));
+    sockets.next().filter(|_| sockets.next().is_none())
+}
+
+#[cfg(unix)]
+fn is_socket_kind(kind: std::fs::FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_socket(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_socket_kind(_: std::fs::FileType) -> bool {
+    false
+}
+
+/// What to say of something that cannot be made because its directory is closed; nothing if that is no directory to grant.
+fn unmade(path: &Path) -> Option<String> {
+    let directory = path.parent().filter(|directory| !is_systems(directory) && !is_masked(directory))?;
+    let shown = directory.to_str().filter(|text| is_written_plainly(text) && *text != "/")?;
+    let path = path.display();
+    Some(format!("`{path}` cannot be made: its directory is not writable; add --cap fs:read,write:{shown}"))
+}
+
+/// The arguments that name nothing yet, in a directory that is there and not visible.
+fn new_arguments<'a>(
+    command: &'a [OsString],
+    here: &'a Path,
+    plan: &'a Plan,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let arguments = command.iter().skip(1).filter_map(|argument| plain_path(argument, here));
+    arguments.filter(move |path| {
+        let directory = path.parent().filter(|directory| directory.is_dir() && *directory != here);
+        !path.exists() && directory.is_some_and(|directory| !is_visible(plan, directory))
+    })
+}
+
+fn unseen_arguments<'a>(
+    command: &'a [OsString],
+    here: &'a Path,
+    plan: &'a Plan,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let arguments = command.iter().skip(1).filter_map(|argument| named_path(argument, here));
+    arguments.filter(move |path| path != here && !is_visible(plan, path))
+}
+
+/// What to say if nothing else is known.
+pub(super) fn more_to_tell() -> String {
+    "if it misses a file, run it again with `--tell`: that names each file that it was refused".to_owned()
 }
 
 /// What to say if the command ended as a shell does that could not start a program.
@@ -52,55 +126,56 @@ pub(super) fn unstarted(plan: &Plan) -> Option<String> {
 }
 
 /// What the network was refused, each with the grant that would allow it.
-pub(super) fn refused(events: &[Event]) -> Vec<String> {
-    let note = |event: &Event| {
+pub(super) fn refused(events: &[NetworkEvent], command: &[OsString]) -> Vec<String> {
+    let note = |event: &NetworkEvent| {
         let refusal = event.refusal()?;
         let port = event.port().map(|port| format!(":{port}")).unwrap_or_default();
-        let grant = refusal.grant().map(|grant| format!("; add --cap '{grant}'")).unwrap_or_default();
+        let grant = refusal.grant().map(|grant| match event.port() {
+            Some(_) => grant.to_owned(),
+            None => format!("{grant}:{}", ports::likely_port(event.host(), command)),
+        });
+        let grant = grant.map(|grant| format!("; add --cap '{grant}'")).unwrap_or_default();
         Some(format!("`{}{port}` was refused: {}{grant}", event.host(), refusal.code().meaning()))
     };
     events.iter().filter_map(note).take(MOST).collect()
 }
 
-/// The path that an argument names, also behind `--option=`, if it is there on the host and can be granted.
+/// The path that an argument names, if it is there on the host and can be granted.
 fn named_path(argument: &OsString, here: &Path) -> Option<PathBuf> {
+    plain_path(argument, here).filter(|path| path.exists())
+}
+
+/// The path that an argument would name, also behind `--option=` and `name=/`, if it can be granted.
+fn plain_path(argument: &OsString, here: &Path) -> Option<PathBuf> {
     let text = argument.to_str()?;
-    let text =
-        text.strip_prefix("--").and_then(|option| option.split_once('=')).map_or(text, |(_, path)| path);
-    let path = here.join(text);
+    let value = text.split_once('=').map(|(_, value)| value);
+    let text = value.filter(|value| text.starts_with("--") || value.starts_with('/')).unwrap_or(text);
+    // A capability takes no slash at the end.
+    let path: PathBuf = here.join(text).components().collect();
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    let granted_as_it_is = !text.contains(['*', '?', '[', '{', ',', '\'', ' ', '$']);
-    let grantable = plain && granted_as_it_is && !MASKED.iter().any(|masked| path.starts_with(masked));
-    (grantable && !text.is_empty() && path.exists()).then_some(path)
+    let grantable = plain && is_written_plainly(text) && !is_masked(&path);
+    (grantable && !text.is_empty()).then_some(path)
+}
+
+/// Whether no grant shows what a path leads to: the kernel's own file systems. A link may lead there, as `/etc/mtab` does.
+fn is_masked(path: &Path) -> bool {
+    let is_kernels = |path: &Path| MASKED.iter().any(|masked| path.starts_with(masked));
+    is_kernels(path) || path.canonicalize().is_ok_and(|real| is_kernels(&real))
+}
+
+/// Whether a path in a capability is just itself.
+fn is_written_plainly(text: &str) -> bool {
+    !text.contains(['*', '?', '[', '{', ',', '\'', ' ', '$']) && !text.contains(char::is_control)
 }
 
 /// Whether the sandbox shows what the host has there.
-fn is_visible(plan: &Plan, path: &Path) -> bool {
+pub(super) fn is_visible(plan: &Plan, path: &Path) -> bool {
     let Some(clean) = path.to_str().and_then(|text| AbsPath::new(text).ok()) else { return true };
-    let of_system = |path: &Path| {
-        BASE.iter().any(|entry| entry.kind != BaseKind::Programs && path.starts_with(entry.path))
-    };
-    of_system(path) || plan.files().iter().any(|grant| grant.pattern.value.covers(&clean))
+    is_systems(path) || plan.files().iter().any(|grant| grant.pattern.value.covers(&clean))
 }
 
-fn programs(command: &[OsString], plan: &Plan) -> Vec<String> {
-    let name =
-        command.first().and_then(|program| Path::new(program).file_name()).and_then(|name| name.to_str());
-    let (Some(name), None) = (name, &plan.exec().any) else { return Vec::new() };
-    let granted =
-        |other: &str| plan.exec().programs.iter().any(|grant| grant.value.program.to_string() == other);
-    let mut notes = Vec::new();
-    for (names, other, why) in STARTERS {
-        if names.contains(&name) && !granted(other) {
-            notes.push(format!("`{name}` cannot start `{other}` ({why}); add --cap exec:spawn:{other}"));
-        }
-    }
-    if BUILDERS.contains(&name) && !plan.from_writable() {
-        notes.push(format!(
-            "what `{name}` builds cannot be started; if it has to be, add --cap 'exec:spawn:*?fromWritable=true'"
-        ));
-    }
-    notes
+fn is_systems(path: &Path) -> bool {
+    BASE.iter().any(|entry| entry.kind != BaseKind::Programs && path.starts_with(entry.path))
 }
 
 #[cfg(test)]
@@ -114,7 +189,9 @@ mod tests {
         let set = CapabilitySet::new(caps.iter().copied()).unwrap();
         let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
         let command: Vec<OsString> = command.iter().map(OsString::from).collect();
-        notes(&command, Path::new(here), &plan)
+        let here = Path::new(here);
+        let folder = unseen_folder(&command, here, &plan);
+        folder.into_iter().chain(unseen_paths(&command, here, &plan, &Observations::default())).collect()
     }
 
     #[test]
@@ -135,22 +212,52 @@ mod tests {
     }
 
     #[test]
-    fn the_current_folder_comes_first() {
-        let said = notes_of(&[], &["ls", "."], "/var");
+    fn a_link_into_the_kernels_own_is_no_file_that_a_grant_could_show() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+        std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let named = |path: &Path| notes_of(&["fs:read:/opt"], &["cat", path.to_str().unwrap()], "/opt").len();
+        assert_eq!((named(&link), named(&file)), (0, 1));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_socket_is_named_as_one_also_by_its_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let said = |path: &Path| notes_of(&["fs:read:/opt"], &["psql", "-h", path.to_str().unwrap()], "/opt");
+        let shown = path.display();
+        assert_eq!(said(&path), [format!("`{shown}` is a socket; add --cap ipc:connect:unix:{shown}")]);
+        assert_eq!(said(folder.path()), said(&path));
+        let _another = std::os::unix::net::UnixListener::bind(folder.path().join("t")).unwrap();
+        let shown = folder.path().display();
         assert_eq!(
-            said,
-            ["the current folder `/var` is not visible inside; add --cap 'fs:read,write:/var/**'"]
+            said(folder.path()),
+            [format!("`{shown}` is not visible inside; add --cap fs:read:{shown}")]
         );
     }
 
     #[test]
-    fn a_build_tool_is_told_what_it_starts() {
-        let said = notes_of(&["fs:read:/opt"], &["/x/bin/cargo", "build"], "/opt");
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].ends_with("add --cap exec:spawn:cc"), "{said:?}");
+    fn what_does_not_exist_yet_needs_its_directory() {
+        let said =
+            notes_of(&["fs:read:/opt"], &["tar", "cf", "/var/lib/new.tar", "/no/such/x", "here"], "/opt");
+        let note = "`/var/lib/new.tar` cannot be made: its directory is not writable; add --cap fs:read,write:/var/lib";
+        assert_eq!(said, [note]);
         assert_eq!(
-            notes_of(&["fs:read:/opt", "exec:spawn:*?fromWritable=true"], &["cargo"], "/opt"),
+            notes_of(&["fs:read:/opt"], &["tar", "cf", "/usr/lib/x", "/x", "/proc/x"], "/opt"),
             [""; 0]
+        );
+    }
+
+    #[test]
+    fn the_current_folder_comes_first() {
+        let said = notes_of(&[], &["ls", "."], "/var");
+        assert_eq!(notes_of(&[], &["ls"], "/"), [""; 0]);
+        assert_eq!(
+            said,
+            ["the current folder `/var` is not visible inside; add --cap 'fs:read,write:/var/**'"]
         );
     }
 }

@@ -6,23 +6,21 @@
 
 use std::path::{Path, PathBuf};
 
-use bailiwick_confine::{Status, host};
-use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::path::AbsPath;
+use bailiwick_launch::{HostPlanner, PlanError, Recorder, Status};
 use bailiwick_policy::plan::Plan;
 
-use super::record::Record;
+use super::journal;
 use crate::args::run::Run;
 use crate::output::{Draft, Existing, Placed, real_path};
 use crate::render::json;
 
 /// Files that govern a run, by where they really lie.
 #[derive(Debug, Default)]
-pub(super) struct Governing {
+pub(in crate::commands) struct Governing {
     /// As they were named.
     named: Vec<PathBuf>,
-    hidden: Vec<AbsPath>,
-    locked: Vec<AbsPath>,
+    hidden: Vec<PathBuf>,
+    locked: Vec<PathBuf>,
 }
 
 impl Governing {
@@ -30,7 +28,7 @@ impl Governing {
     ///
     /// # Errors
     /// The one that cannot be looked at.
-    pub(super) fn of(args: &Run) -> Result<Self, String> {
+    pub(in crate::commands) fn of(args: &Run) -> Result<Self, String> {
         let mut all = Self::default();
         if let Some(Some(dir)) = &args.journal {
             let real = all.take(dir)?;
@@ -44,29 +42,40 @@ impl Governing {
         Ok(all)
     }
 
-    fn take(&mut self, path: &Path) -> Result<AbsPath, String> {
+    /// The same, with another file that governs it.
+    pub(in crate::commands) fn and(mut self, file: &Path) -> Result<Self, String> {
+        let real = self.take(file)?;
+        self.locked.push(real);
+        Ok(self)
+    }
+
+    fn take(&mut self, path: &Path) -> Result<PathBuf, String> {
         let real =
             real_path(path, &[]).map_err(|fault| format!("cannot look at `{}`: {fault}", path.display()))?;
         self.named.push(path.to_owned());
-        let clean = real.to_str().and_then(|text| AbsPath::new(text).ok());
-        clean.ok_or_else(|| format!("`{}` is not a path in UTF-8", real.display()))
+        Ok(real)
     }
 
     /// The same host, where these files govern the sandbox.
-    pub(super) fn on(&self, facts: HostFacts) -> HostFacts {
-        let facts = self.hidden.iter().cloned().fold(facts, host::with_own);
-        self.locked.iter().cloned().fold(facts, host::with_locked)
+    pub(super) fn on(&self, planner: HostPlanner) -> Result<HostPlanner, PlanError> {
+        let planner = self.hidden.iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::hiding)?;
+        self.locked.iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::locking)
     }
 
     /// Whether opening makes files that were not there when the host was looked at.
     pub(super) fn is_made(args: &Run) -> bool {
-        args.journal.is_some() || args.report.is_some()
+        !args.no_journal || args.report.is_some()
+    }
+
+    /// Where the journal lies that the command line names.
+    pub(super) fn journal(&self) -> Option<&Path> {
+        self.hidden.first().map(PathBuf::as_path)
     }
 }
 
 /// What governs a run, opened.
 pub(super) struct Leash {
-    pub(super) record: Record,
+    recorder: Recorder,
     report: Option<Placed>,
 }
 
@@ -80,30 +89,29 @@ impl Leash {
         for path in &governing.named {
             real_path(path, &writable)?;
         }
-        let dir = args.journal.as_ref().map(|_| governing.hidden.first().map(|dir| dir.to_string().into()));
-        let record = dir.map_or_else(|| Ok(Record::none()), Record::open_in)?;
+        let recorder = journal::recorder(args, governing.journal(), plan)?;
         let report = args.report.as_deref().map(|path| report(path, &writable)).transpose()?;
-        Ok(Self { record, report })
+        Ok(Self { recorder, report })
     }
 
-    /// Records and reports what will be held, before it is.
+    /// Who records the run.
+    pub(super) fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Reports what will be held, before it is.
     ///
     /// # Errors
-    /// Why it cannot be recorded. Nothing may be started then.
-    pub(super) fn started(&mut self, plan: &Plan, status: &Status) -> anyhow::Result<()> {
-        self.record.started(plan, &status.coverage)?;
+    /// Why it cannot be reported. Nothing may be started then.
+    pub(super) fn report(&mut self, status: &Status) -> anyhow::Result<()> {
         match &mut self.report {
             Some(report) => Ok(report.write_all(&json::document(&status.to_json()))?),
             None => Ok(()),
         }
     }
 
-    /// Nothing was started: the journal says so, and there is nothing to report.
-    pub(super) fn unused(self, is_recorded: bool) {
-        if is_recorded {
-            // The refusal itself is the answer.
-            drop(self.record.ended("it did not start"));
-        }
+    /// Nothing was started: there is nothing to report.
+    pub(super) fn withdraw(self) {
         if let Some(report) = self.report {
             report.withdraw();
         }

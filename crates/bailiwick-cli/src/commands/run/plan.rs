@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use bailiwick_confine::host;
+use bailiwick_launch::{HostPlanner, PlanError};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::{Checked, Limits};
-use bailiwick_policy::plan::{FileGrant, Plan};
+use bailiwick_policy::manifest::{Checked, Limits, Manifest, Origin};
+use bailiwick_policy::plan::Plan;
 
 use super::leash::Governing;
+use super::retries;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
@@ -17,14 +18,51 @@ use crate::input::{self, Useless};
 use crate::render::{escape, style};
 
 /// What the command line asks for, on this host.
-pub(super) fn asked(args: &Run, name: &str, governing: &Governing) -> Result<Plan, Answer> {
-    let caps = input::capabilities("--cap", &args.caps)?;
-    let plan = match &args.manifest {
-        None => of_capabilities(name, args, governing, &caps)?,
-        Some(path) => of_manifest(path, args, governing, caps)?,
-    };
-    let limits = limits(args, *plan.limits());
-    Ok(plan.with_limits(limits))
+pub(in crate::commands) struct Asked {
+    pub(in crate::commands) plan: Plan,
+    /// The manifest, if there is one.
+    manifest: Option<Source>,
+    /// The same, checked on this host.
+    pub(in crate::commands) checked: Option<Checked>,
+}
+
+impl Asked {
+    pub(in crate::commands) fn new(args: &Run, name: &str, governing: &Governing) -> Result<Self, Answer> {
+        let caps = input::capabilities("--cap", &args.caps)?;
+        let asked = match &args.manifest {
+            None => {
+                Self { plan: of_capabilities(name, args, governing, &caps)?, manifest: None, checked: None }
+            }
+            Some(path) => of_file(path, args, governing, caps)?,
+        };
+        Ok(asked.limited(args, name))
+    }
+
+    /// What a manifest asks for that was read before.
+    pub(in crate::commands) fn of_server(
+        args: &Run,
+        name: &str,
+        governing: &Governing,
+        (source, manifest): (Source, Manifest),
+    ) -> Result<Self, Answer> {
+        Ok(of_manifest(source, manifest, args, governing, Vec::new())?.limited(args, name))
+    }
+
+    fn limited(self, args: &Run, name: &str) -> Self {
+        let limits = limits(args, *self.plan.limits());
+        let retries = retries::variables(&self.plan, name);
+        Self { plan: self.plan.with_limits(limits).with_variables(retries), ..self }
+    }
+
+    /// Where a granted line stands: in the manifest, else on the command line.
+    pub(super) fn line(&self, origin: Option<&Origin>) -> String {
+        // What `--cap` adds to a manifest has no place in it.
+        let placed = origin.filter(|origin| origin.span.end > 0).zip(self.manifest.as_ref());
+        placed.map_or_else(
+            || "--cap".to_owned(),
+            |(origin, source)| format!("{}:{}", source.name(), source.place(origin.span.start).line),
+        )
+    }
 }
 
 fn of_capabilities(
@@ -34,20 +72,26 @@ fn of_capabilities(
     caps: &[Capability],
 ) -> Result<Plan, Answer> {
     let authority = input::authority("--cap", caps)?;
-    let make = |facts: &HostFacts| Plan::of(name, &authority, facts);
-    on_host(args.backend, governing, HostFacts::unknown(), make).map_err(|why| match why {
-        Unplanned::Wrong(finding) => input::wrong_capability("--cap", "", &finding),
-        Unplanned::Unreachable(why) => super::refused(&why),
+    let planned = planner(args.backend, governing, HostFacts::unknown())
+        .and_then(|planner| planner.authority_plan(name, &authority));
+    planned.map_err(|why| match why {
+        PlanError::Wrong(finding) => input::wrong_capability("--cap", "", &finding),
+        why @ (PlanError::Unseen { .. } | PlanError::NotText { .. }) => super::refused(&why.to_string()),
     })
 }
 
+fn of_file(path: &Path, args: &Run, governing: &Governing, caps: Vec<Capability>) -> Result<Asked, Answer> {
+    let (source, manifest) = input::manifest(path).map_err(|useless| useless.refusal())?;
+    of_manifest(source, manifest, args, governing, caps)
+}
+
 fn of_manifest(
-    path: &Path,
+    source: Source,
+    manifest: Manifest,
     args: &Run,
     governing: &Governing,
     caps: Vec<Capability>,
-) -> Result<Plan, Answer> {
-    let (source, manifest) = input::manifest(path).map_err(|useless| useless.refusal())?;
+) -> Result<Asked, Answer> {
     let wrong = |source: Source, findings: Vec<Finding>| Useless::Wrong(source, findings).refusal();
     let facts = match facts::for_manifest(&manifest, &args.settings) {
         Ok(facts) => facts,
@@ -66,14 +110,19 @@ fn of_manifest(
         None => None,
         Some(name) => Some(checked.tool(name).ok_or_else(|| no_such_tool(&checked, name))?),
     };
-    let planned = on_host(args.backend, governing, facts.clone(), |facts| match tool {
-        None => Plan::server(&checked, facts),
-        Some(tool) => Plan::tool(&checked, tool, facts),
+    let planned = planner(args.backend, governing, facts).and_then(|planner| {
+        planner.plan(|facts| match tool {
+            None => Plan::server(&checked, facts),
+            Some(tool) => Plan::tool(&checked, tool, facts),
+        })
     });
-    planned.map_err(|why| match why {
-        Unplanned::Wrong(finding) => wrong(source, vec![finding]),
-        Unplanned::Unreachable(why) => super::refused(&why),
-    })
+    match planned {
+        Ok(plan) => Ok(Asked { plan, manifest: Some(source), checked: Some(checked) }),
+        Err(PlanError::Wrong(finding)) => Err(wrong(source, vec![finding])),
+        Err(why @ (PlanError::Unseen { .. } | PlanError::NotText { .. })) => {
+            Err(super::refused(&why.to_string()))
+        }
+    }
 }
 
 /// The refusal of capabilities that do not fit a manifest that is right by itself.
@@ -95,33 +144,13 @@ fn no_such_tool(checked: &Checked, name: &str) -> Answer {
     Answer::refusal(Exit::Usage, text)
 }
 
-/// Plans once to learn which paths matter, asks the host about them, and plans again. Our own sandboxes look at the
-/// base and at files that run code later themselves.
-fn on_host(
-    backend: Backend,
-    governing: &Governing,
-    facts: HostFacts,
-    make: impl Fn(&HostFacts) -> Result<Plan, Finding>,
-) -> Result<Plan, Unplanned> {
-    let first = make(&facts).map_err(Unplanned::Wrong)?;
-    let facts = governing.on(facts::with_own_paths(facts));
-    let known = match backend {
-        Backend::Native | Backend::Landlock => {
-            host::located(facts, first.files().iter().map(FileGrant::path))
-        }
-        Backend::Bwrap | Backend::Oci | Backend::Firejail => host::located_to_mount(facts, &first),
-    };
-    let known =
-        known.map_err(|unseen| Unplanned::Unreachable(format!("{:#}", anyhow::Error::new(unseen))))?;
-    make(&known).map_err(Unplanned::Wrong)
-}
-
-/// Why there is no plan.
-enum Unplanned {
-    /// The grants themselves are wrong.
-    Wrong(Finding),
-    /// The host does not say what a granted path is.
-    Unreachable(String),
+/// Plans for a sandbox on this host. Our own sandboxes look at the base and at files that run code later themselves.
+fn planner(backend: Backend, governing: &Governing, facts: HostFacts) -> Result<HostPlanner, PlanError> {
+    let planner = HostPlanner::new(facts::with_own_paths(facts));
+    governing.on(match backend {
+        Backend::Native | Backend::Landlock => planner,
+        Backend::Bwrap | Backend::Oci | Backend::Firejail => planner.for_mounts(),
+    })
 }
 
 /// The manifest's limits, each replaced by what the command line says.

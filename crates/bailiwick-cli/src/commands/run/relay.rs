@@ -1,9 +1,11 @@
 //! Between the caller's terminal and the sandbox's own: bytes, window size, and raw mode while it lasts.
 //!
-//! The caller's terminal never enters the sandbox; what is typed and shown passes through here.
+//! The caller's terminal never enters the sandbox; what is typed and shown passes through here. It is in raw mode only
+//! while this process is in its foreground: from the background a shell's job may write to it, but not read or set it.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
@@ -47,34 +49,46 @@ pub(super) fn copy_size(master: &OwnedFd) {
 pub(super) enum Woken {
     /// The deadline.
     Time,
-    /// The command may have ended.
+    /// The command may have ended, or was stopped.
     Ended,
     /// A signal came.
     Signal,
+    /// A command that reaches nobody asks for a name.
+    Name,
 }
 
 /// The two terminals and what else is waited for.
 pub(super) struct Relay<'a> {
     /// The sandbox's terminal, if it has one.
     pub(super) master: Option<&'a OwnedFd>,
-    /// Readable when the command has ended.
+    /// Readable when the command has ended or was stopped.
     pub(super) ended: BorrowedFd<'a>,
     /// Readable when a signal has come.
     pub(super) signals: BorrowedFd<'a>,
+    /// Readable when a name is asked for that nobody answers yet.
+    pub(super) names: Vec<OwnedFd>,
     /// Whether the caller still types.
     pub(super) typing: bool,
+    /// Whether what is typed is meant for the command: not while it is in the background.
+    pub(super) listening: bool,
 }
 
 impl Relay<'_> {
     /// Copies until the command may have ended, a signal came, or the time is over.
-    pub(super) fn wait(&mut self, timeout: Option<Timespec>) -> std::io::Result<Woken> {
+    pub(super) fn wait(&mut self, until: Option<Instant>) -> std::io::Result<Woken> {
         loop {
+            let timeout = until.map(remaining);
+            if timeout.is_some_and(|left| left == Timespec::default()) {
+                return Ok(Woken::Time); // also of a command that never stops printing
+            }
             let stdin = std::io::stdin();
             let mut asked =
                 vec![PollFd::new(&self.ended, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            asked.extend(self.names.iter().map(|name| PollFd::new(name, PollFlags::IN)));
+            let first_of_terminal = asked.len();
             if let Some(master) = self.master {
                 asked.push(PollFd::new(master, PollFlags::IN));
-                if self.typing {
+                if self.typing && self.listening {
                     asked.push(PollFd::new(&stdin, PollFlags::IN));
                 }
             }
@@ -86,10 +100,10 @@ impl Relay<'_> {
             }
             let ready: Vec<bool> = asked.iter().map(|one| !one.revents().is_empty()).collect();
             let is_ready = |at: usize| ready.get(at).copied().unwrap_or(false);
-            if is_ready(2) {
+            if is_ready(first_of_terminal) {
                 self.show();
             }
-            if is_ready(3) {
+            if is_ready(first_of_terminal + 1) {
                 self.pass_keys();
             }
             if is_ready(1) {
@@ -97,6 +111,9 @@ impl Relay<'_> {
             }
             if is_ready(0) {
                 return Ok(Woken::Ended);
+            }
+            if (2..first_of_terminal).any(is_ready) {
+                return Ok(Woken::Name);
             }
         }
     }
@@ -137,6 +154,14 @@ impl Relay<'_> {
             Ok(count) if count > 0 => write_all(master, bytes.get(..count).unwrap_or_default()),
             Ok(_) | Err(_) => self.typing = false,
         }
+    }
+}
+
+fn remaining(until: Instant) -> Timespec {
+    let left = until.saturating_duration_since(Instant::now());
+    Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
     }
 }
 

@@ -3,52 +3,66 @@
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bailiwick_confine::{Exit as Ended, Running};
+use bailiwick_launch::{Change, Exit as Ended, Launched, LostFiles, NetworkEvent, Observations, Recorder};
 use bailiwick_policy::plan::Plan;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
-use signal_hook::consts::signal::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::consts::signal::{
+    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use super::network::{self, Refusals};
-use super::record::Record;
-use super::relay::{Raw, Relay, Woken, copy_size};
+use super::Chosen;
+use super::jobs::Screen;
+use super::relay::{Relay, Woken, copy_size};
 use crate::answer::{Answer, Exit};
-use crate::args::run::Run;
+use crate::render::{escape, style};
+use crate::terminal;
 
 /// How long a command may take to end after it was asked to because its time was over.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How often a command in the background looks whether it is in the foreground again: a shell does not say so.
+const GLANCE: Duration = Duration::from_millis(200);
+
 /// What was sent to us.
 pub(super) type Signals = SignalDelivery<UnixStream, SignalOnly>;
 
-/// Watches a command until it ends.
+/// What became known of a command while it ran.
+pub(super) struct Events {
+    /// What its network was refused.
+    pub(super) refused: Vec<NetworkEvent>,
+    /// What else was seen of it.
+    pub(super) observed: Observations,
+    /// What it wrote where nothing is kept.
+    pub(super) lost: LostFiles,
+    /// Whether it ended by itself and said that something went wrong.
+    pub(super) failed: bool,
+}
+
+/// Watches a command until it ends. Returns the answer, and what became known.
 pub(super) fn watch(
-    args: &Run,
     plan: &Plan,
-    record: Record,
-    refusals: &Refusals,
-    (mut confined, mut signals): (Running, Signals),
-) -> anyhow::Result<Answer> {
-    let record = Arc::new(record);
-    let sockets = confined.native().and_then(|native| native.take_egress());
-    let network = sockets.map(|sockets| network::serve(args, plan, sockets, &record, refusals));
-    let network = network.transpose()?;
+    mut launched: Launched,
+    mut signals: Signals,
+) -> anyhow::Result<(Answer, Events)> {
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
-    let ended = until_the_end(&mut confined, &mut signals, timeout);
-    let relays = confined.take_relays();
-    drop(confined);
-    drop(network);
-    relays.finish();
+    let ended = until_the_end(&mut launched, &mut signals, timeout);
+    let failed = matches!(ended, Ok(End::Itself(Ended::Code(1..))));
+    let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), |end| in_words(*end));
+    let recorded = if ended.is_ok() { launched.record_end(&how) } else { Ok(()) };
+    let (refused, lost) = (launched.refusals(), launched.take_lost());
+    let events = Events { refused, observed: launched.observations(), lost, failed };
+    let finished = launched.finish(&how);
     let ended = ended?;
-    record.ended(&in_words(ended))?;
-    Ok(answer(ended, timeout))
+    recorded?;
+    finished?;
+    Ok((answer(ended, timeout), events))
 }
 
 /// Ends this process, and with it the sandbox, as soon as the one that started it has ended.
@@ -72,26 +86,43 @@ enum End {
 }
 
 fn until_the_end(
-    confined: &mut Running,
+    confined: &mut Launched,
     signals: &mut Signals,
     timeout: Option<Duration>,
 ) -> anyhow::Result<End> {
     let master = confined.terminal();
-    let _raw = master.is_some().then(Raw::enter).transpose().context("cannot use the terminal")?;
-    if let Some(master) = &master {
-        copy_size(master);
-    }
+    let mut screen = Screen { master: master.as_ref(), raw: None };
+    screen.take().context("cannot use the terminal")?;
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let ended = confined.as_fd().try_clone_to_owned()?;
     let watched = signals.get_read().as_fd().try_clone_to_owned()?;
-    let mut relay =
-        Relay { master: master.as_ref(), ended: ended.as_fd(), signals: watched.as_fd(), typing: true };
+    let mut relay = Relay {
+        master: master.as_ref(),
+        ended: ended.as_fd(),
+        signals: watched.as_fd(),
+        names: confined.unasked_names().map(|name| name.try_clone_to_owned()).collect::<Result<_, _>>()?,
+        typing: true,
+        listening: true,
+    };
     let mut asked_to_end = None;
-    loop {
+    let exit = loop {
+        relay.listening = screen.is_ours();
+        let glance = (!relay.listening).then(|| Instant::now() + GLANCE);
         let limit = asked_to_end.or(deadline);
-        match relay.wait(limit.map(remaining))? {
-            Woken::Ended => break,
-            Woken::Signal => pass_on(signals, confined, master.as_ref()),
+        match relay.wait(limit.into_iter().chain(glance).min())? {
+            Woken::Ended => match confined.wait_for_change()? {
+                Change::Ended(exit) => break exit,
+                Change::Stopped => screen.on_stop(confined, signals)?,
+            },
+            Woken::Name => {
+                relay.names.clear();
+                confined.answer_names()?;
+            }
+            Woken::Signal => {
+                screen.take()?;
+                pass_on(signals, confined, &mut screen)?;
+            }
+            Woken::Time if limit.is_none_or(|limit| Instant::now() < limit) => screen.take()?,
             Woken::Time if asked_to_end.is_some() => {
                 confined.kill();
                 return Ok(End::TimedOut);
@@ -101,42 +132,35 @@ fn until_the_end(
                 asked_to_end = Some(Instant::now() + GRACE);
             }
         }
-    }
-    let exit = confined.wait()?;
+    };
     relay.drain();
     Ok(if asked_to_end.is_some() { End::TimedOut } else { End::Itself(exit) })
-}
-
-fn remaining(until: Instant) -> Timespec {
-    let left = until.saturating_duration_since(Instant::now());
-    Timespec {
-        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    }
 }
 
 /// Signals from now on: those that come before the command runs are passed on when it does.
 pub(super) fn signals() -> std::io::Result<Signals> {
     let (read, write) = UnixStream::pair()?;
-    let passed_on = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
+    let passed_on = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH];
     SignalDelivery::with_pipe(read, write, SignalOnly, passed_on)
 }
 
 /// Passes signals on to the command; a new window size to its terminal.
-fn pass_on(signals: &mut Signals, confined: &mut Running, master: Option<&std::os::fd::OwnedFd>) {
-    for signal in signals.pending() {
-        match (signal, master) {
+fn pass_on(signals: &mut Signals, confined: &Launched, screen: &mut Screen<'_>) -> std::io::Result<()> {
+    let all: Vec<i32> = signals.pending().collect();
+    for signal in all {
+        match (signal, screen.master) {
             (SIGWINCH, Some(master)) => copy_size(master),
+            (SIGTSTP, _) => screen.on_request(confined, signals)?,
             // It may have ended already: then there is nobody to signal.
             _ => drop(confined.signal(signal)),
         }
     }
+    Ok(())
 }
 
 fn in_words(end: End) -> String {
     match end {
-        End::Itself(Ended::Code(code)) => format!("exit code {code}"),
-        End::Itself(Ended::Signal(signal)) => format!("signal {signal}"),
+        End::Itself(exit) => exit.to_string(),
         End::TimedOut => "its time was over".to_owned(),
     }
 }
@@ -158,22 +182,30 @@ fn program(code: i32) -> Answer {
 }
 
 /// Runs the command with no sandbox at all. Recorded before it starts; not recorded is not started.
-pub(super) fn unconfined(args: &Run, plan: &Plan) -> anyhow::Result<Answer> {
-    let opened = Record::open_in(args.journal.clone().flatten());
-    let record = match opened.and_then(|record| record.unconfined(plan).map(|()| record)) {
+pub(super) fn unconfined(chosen: &Chosen, plan: &Plan, recorder: Recorder) -> anyhow::Result<Answer> {
+    let record = match recorder.begin_unconfined(plan) {
         Ok(record) => record,
         Err(fault) => return Ok(super::refused(&format!("{fault:#}; nothing was started"))),
     };
-    let Some((program_name, arguments)) = args.command.split_first() else { return Ok(program(0)) };
-    let status = std::process::Command::new(program_name).args(arguments).status();
+    let Some((program_name, arguments)) = chosen.command.split_first() else { return Ok(program(0)) };
+    let shown = escape::line(&program_name.to_string_lossy());
+    let why =
+        format!("NO SANDBOX: `{shown}` runs with everything that you may do; nothing of the plan is held");
+    terminal::remark(&format!("{}: {why}\n", style::error("warning")));
+    let mut command = std::process::Command::new(program_name);
+    command.args(arguments);
+    if let Some(cwd) = &chosen.cwd {
+        command.current_dir(cwd);
+    }
+    let status = command.status();
     match status {
         Ok(status) => {
             let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-            record.ended(&format!("exit code {code}, without a sandbox"))?;
+            record.end(&format!("exit code {code}, without a sandbox"))?;
             Ok(program(code))
         }
         Err(fault) => {
-            record.ended("it did not start")?;
+            record.end("it did not start")?;
             let code = if fault.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
             let why = format!("cannot start `{}`: {fault}", program_name.to_string_lossy());
             Ok(Answer::refusal(Exit::Program(code), super::complaint(&why)))

@@ -9,14 +9,14 @@ use std::path::Path;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::grant_file::GrantFile;
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::manifest::{Checked, CheckedTool, Manifest};
 
 use super::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
 use crate::facts::{self, Setting};
+use crate::grant_file::GrantFile;
 use crate::input::{self, Useless};
 
 /// Variables that hold caveats, in this order.
@@ -30,6 +30,8 @@ pub(super) struct Granted {
     pub(super) authority: Authority,
     /// Who says so.
     pub(super) origin: String,
+    /// The manifests among the grants: tools that they declare are held to them.
+    pub(super) manifests: Vec<Checked>,
     is_nothing: bool,
 }
 
@@ -43,8 +45,7 @@ impl Granted {
 /// Reads what the session may do.
 pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
     if !args.grants.is_empty() || !args.caps.is_empty() {
-        let (authority, origin) = of_command_line(args)?;
-        return Ok(Granted { authority, origin, is_nothing: false });
+        return of_command_line(args);
     }
     let mut found = of_variables()?;
     for path in facts::configurations() {
@@ -53,25 +54,42 @@ pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
         }
     }
     match found {
-        Some((authority, origin)) => Ok(Granted { authority, origin, is_nothing: false }),
+        Some((authority, origin)) => {
+            Ok(Granted { authority, origin, manifests: Vec::new(), is_nothing: false })
+        }
         None => {
             let none = Authority::of(&[]).map_err(wrong)?;
-            Ok(Granted { authority: none, origin: "nobody".to_owned(), is_nothing: true })
+            let (origin, manifests) = ("nobody".to_owned(), Vec::new());
+            Ok(Granted { authority: none, origin, manifests, is_nothing: true })
         }
     }
 }
 
-fn of_command_line(args: &Serve) -> Result<(Authority, String), Answer> {
-    let mut parts = Vec::new();
+fn of_command_line(args: &Serve) -> Result<Granted, Answer> {
+    let (mut parts, mut manifests) = (Vec::new(), Vec::<Checked>::new());
     for path in &args.grants {
-        parts.push((of_file(path, &args.settings)?, path.display().to_string()));
+        let (authority, manifest) = of_file(path, &args.settings)?;
+        parts.push((authority, path.display().to_string()));
+        if let Some(manifest) = manifest {
+            refuse_second_rules(&manifests, &manifest)?;
+            manifests.push(manifest);
+        }
     }
     if !args.caps.is_empty() {
         let caps = input::capabilities("--cap", &args.caps)?;
         parts.push((input::authority("--cap", &caps)?, "--cap".to_owned()));
     }
     let origin = parts.iter().map(|(_, origin)| origin.as_str()).collect::<Vec<_>>().join(", ");
-    Ok((together(parts)?, origin))
+    Ok(Granted { authority: together(parts)?, origin, manifests, is_nothing: false })
+}
+
+/// Two manifests that declare one tool would hold it to neither.
+fn refuse_second_rules(known: &[Checked], more: &Checked) -> Result<(), Answer> {
+    let declared = |tool: &&CheckedTool| known.iter().any(|one| one.tool(tool.name()).is_some());
+    more.tools().iter().find(declared).map_or(Ok(()), |tool| {
+        let why = format!("two manifests declare the tool `{}`; give one of them", tool.name());
+        Err(refused(Exit::Usage, &why))
+    })
 }
 
 /// All of them: every line of each, and the fewest calls that one of them says.
@@ -98,24 +116,25 @@ fn together(mut parts: Vec<(Authority, String)>) -> Result<Authority, Answer> {
 }
 
 /// Caveats, a manifest or snapshot, or capabilities one a line.
-fn of_file(path: &Path, settings: &[Setting]) -> Result<Authority, Answer> {
+fn of_file(path: &Path, settings: &[Setting]) -> Result<(Authority, Option<Checked>), Answer> {
     let (source, grant) = input::grant(path).map_err(|useless| useless.refusal())?;
     match grant {
-        GrantFile::Manifest(manifest) => of_manifest(source, *manifest, settings),
-        GrantFile::Caveats(caveats) => authority_of(source, &caveats),
+        GrantFile::Manifest(manifest) => {
+            let checked = of_manifest(source, *manifest, settings)?;
+            Ok((checked.authority().clone(), Some(checked)))
+        }
+        GrantFile::Caveats(caveats) => Ok((authority_of(source, &caveats)?, None)),
         GrantFile::List(caps) => {
-            Authority::of(&caps).map_err(|finding| Useless::Wrong(source, vec![finding]).refusal())
+            let wrong = |finding| Useless::Wrong(source, vec![finding]).refusal();
+            Ok((Authority::of(&caps).map_err(wrong)?, None))
         }
     }
 }
 
-fn of_manifest(source: Source, manifest: Manifest, settings: &[Setting]) -> Result<Authority, Answer> {
+fn of_manifest(source: Source, manifest: Manifest, settings: &[Setting]) -> Result<Checked, Answer> {
     let checked = facts::for_manifest(&manifest, settings)
         .and_then(|facts| manifest.check(&facts).map_err(Findings::into_vec));
-    match checked {
-        Ok(checked) => Ok(checked.authority().clone()),
-        Err(findings) => Err(Useless::Wrong(source, findings).refusal()),
-    }
+    checked.map_err(|findings| Useless::Wrong(source, findings).refusal())
 }
 
 fn of_variables() -> Result<Option<(Authority, String)>, Answer> {

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bailiwick_confine::{Command, Options, Prepared, Status};
 use bailiwick_guard::tools::shell_plan;
 use bailiwick_guard::{Registry, Session};
 use bailiwick_journal::{Journal, new_session};
+use bailiwick_launch::{Command, Launch, Recorder, Status};
 use bailiwick_policy::enforcement::{Aspect, Coverage};
 use bailiwick_policy::lattice::CountBound;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
     let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
     let session = session(args, cwd)?;
-    let registry = with_tools(args, Registry::builder(journal.clone(), session.clone())).build()?;
+    let registry = with_tools(args, Registry::builder(journal.clone(), session.clone()), &journal).build()?;
     let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?));
     let tools: Vec<(String, Held)> = registry
         .definitions()
@@ -66,15 +66,17 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
 
 /// What the sandbox would hold for a program of this session.
 fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> Result<Status, String> {
-    let plan = shell_plan(&granted.authority, own.iter().map(PathBuf::as_path), session)?;
+    let plan = shell_plan(&granted.authority, own.iter().map(PathBuf::as_path), session);
+    let plan = plan.map_err(|error| error.to_string())?;
     let command = Command { cwd: Some(session.cwd().to_owned()), ..Command::new("true") };
-    let prepared = Prepared::new(&plan, command, Options::default());
-    prepared.map(|prepared| prepared.status().clone()).map_err(|refusal| refusal.to_string())
+    // Nothing is started, so there is nothing to record.
+    let ready = Launch::new(&plan, command, Recorder::unrecorded("shell")).prepare();
+    ready.map(|ready| ready.status().clone()).map_err(|refusal| refusal.to_string())
 }
 
 /// Bailiwick's own folders, by their names and where these lead, as a registry has them.
 fn own_dirs(journal: &Path) -> Vec<PathBuf> {
-    let named = facts::own_dirs().chain([journal.to_owned()]);
+    let named = facts::kept_dirs().chain([journal.to_owned()]);
     named.flat_map(|dir| [dir.canonicalize().unwrap_or_else(|_| dir.clone()), dir]).collect()
 }
 

@@ -7,7 +7,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::pin::pin;
 
 use anyhow::Context as _;
-use bailiwick_mcp::fixture::Fixture;
 use bailiwick_mcp::http::{Limits, Listening, Token, TokenFile};
 use bailiwick_mcp::{CancellationToken, Server};
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,24 +25,8 @@ pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'sta
     })
 }
 
-/// The same for the fixture, which may be open to every process of this machine.
-pub(super) fn speak_fixture(
-    address: SocketAddr,
-    fixture: Fixture,
-    open: bool,
-) -> anyhow::Result<&'static str> {
-    until_signalled(|stop| async move {
-        let listening = Listening::bind(address).await?;
-        let kept = if open { None } else { Some(fresh_token(&listening)?) };
-        let (token, file) = kept.unzip();
-        announce(&listening, file.as_ref());
-        listening.serve_fixture(token, Limits::default(), fixture, stop.cancelled_owned()).await;
-        Ok(())
-    })
-}
-
 /// A token, in a file that is named after the port, in a folder that no sandbox shows.
-fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
+pub(super) fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
     let folder =
         facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the token can be kept")?;
     let folder = folder.join("serve");
@@ -57,7 +40,7 @@ fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
     Ok((token, file))
 }
 
-fn announce(listening: &Listening, file: Option<&TokenFile>) {
+pub(super) fn announce(listening: &Listening, file: Option<&TokenFile>) {
     let token = match file {
         Some(file) => format!("the token is in {}", file.path().display()),
         None => "every process of this machine may use it".to_owned(),
@@ -66,7 +49,7 @@ fn announce(listening: &Listening, file: Option<&TokenFile>) {
 }
 
 /// Runs something that ends when it is told to, and tells it to at SIGTERM and SIGINT.
-fn until_signalled<F>(serve: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<&'static str>
+pub(super) fn until_signalled<F>(serve: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<&'static str>
 where
     F: Future<Output = anyhow::Result<()>>,
 {

@@ -8,13 +8,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bailiwick_confine::{Command, Confined, Exit, Fault, Options, Prepared, Stdio};
 use bailiwick_guard::CancelFlag;
 use bailiwick_guard::tools::Page;
+use bailiwick_launch::{Command, Exit, Fault, HostPlanner, Launch, Launched, Recorder, Stdio};
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::Plan;
 
 use crate::companion;
 
@@ -29,17 +27,27 @@ const MOST: u64 = 32 << 20;
 
 /// The program that reads pages, if it is beside this one.
 pub(super) fn program() -> Option<PathBuf> {
-    companion::find("bailiwick-page")
+    companion::find(companion::PAGE)
 }
 
-/// Reads a page that was found at an address.
-pub(super) fn read(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> Result<Page, String> {
-    let said = run(program, html, url, flag).map_err(|fault| format!("{fault:#}"))?;
+/// Reads a page that was found at an address; that its reader was started is recorded.
+pub(super) fn read(
+    program: &Path,
+    recorder: Recorder,
+    (html, url): (&str, &str),
+    flag: &CancelFlag,
+) -> Result<Page, String> {
+    let said = run(program, recorder, (html, url), flag).map_err(|fault| format!("{fault:#}"))?;
     serde_json::from_slice(&said).map_err(|_| "its reader failed".to_owned())
 }
 
-fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Result<Vec<u8>> {
-    let plan = Plan::of("bailiwick-page", &Authority::bottom(), &HostFacts::unknown())?;
+fn run(
+    program: &Path,
+    recorder: Recorder,
+    (html, url): (&str, &str),
+    flag: &CancelFlag,
+) -> anyhow::Result<Vec<u8>> {
+    let plan = HostPlanner::default().authority_plan("bailiwick-page", &Authority::bottom())?;
     let plan = plan.with_limits(Limits { memory: Some(MOST_MEMORY), ..Limits::default() });
     let (stdin, mut input) = std::io::pipe()?;
     let (output, stdout) = std::io::pipe()?;
@@ -50,7 +58,7 @@ fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Resu
         stdio,
         ..Command::new(program)
     };
-    let mut confined = Prepared::new(&plan, command, Options::default())?.spawn()?;
+    let mut launched = Launch::new(&plan, command, recorder).prepare()?.start()?;
     std::thread::scope(|scope| {
         // One that ends before it has heard all is judged by what it said.
         scope.spawn(move || drop(input.write_all(html.as_bytes())));
@@ -58,9 +66,11 @@ fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Resu
             let mut said = Vec::new();
             output.take(MOST).read_to_end(&mut said).map(|_| said)
         });
-        let exit = ended(&mut confined, flag);
-        confined.kill();
-        match exit? {
+        let exit = ended(&mut launched, flag);
+        launched.kill();
+        let exit = exit?;
+        launched.finish(&exit.map_or_else(|| "it was ended".to_owned(), |exit| exit.to_string()))?;
+        match exit {
             Some(Exit::Code(0)) => {}
             Some(_) => anyhow::bail!("its reader failed"),
             None if flag.is_set() => anyhow::bail!("the call was cancelled"),
@@ -72,11 +82,11 @@ fn run(program: &Path, html: &str, url: &str, flag: &CancelFlag) -> anyhow::Resu
 }
 
 /// How the reader ended; nothing if its time is over or nothing waits for it any more.
-fn ended(confined: &mut Confined, flag: &CancelFlag) -> Result<Option<Exit>, Fault> {
+fn ended(launched: &mut Launched, flag: &CancelFlag) -> Result<Option<Exit>, Fault> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let now = Instant::now();
-        let exit = confined.wait_until(deadline.min(now + GLANCE))?;
+        let exit = launched.wait_until(deadline.min(now + GLANCE))?;
         if exit.is_some() || flag.is_set() || now >= deadline {
             return Ok(exit);
         }

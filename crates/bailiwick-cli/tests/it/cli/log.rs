@@ -9,7 +9,7 @@ mod tampered;
 
 use std::path::PathBuf;
 
-use bailiwick_policy::journal::{Line, Point};
+use bailiwick_journal::format::{Line, Point};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -92,7 +92,7 @@ fn tail_is_of_the_newest_session_unless_one_is_named() {
     let later = bailiwick_journal::Options { clock: || journal::NOON + 1, ..journal::still() };
     let name = "a-later-one".parse().unwrap();
     let journal = bailiwick_journal::Journal::open(&demo.dir(), name, later).unwrap();
-    let event = bailiwick_policy::journal::Event::new(bailiwick_policy::journal::Kind::Fault);
+    let event = bailiwick_journal::format::Event::new(bailiwick_journal::format::Kind::Fault);
     journal.append(event.with_server("s\u{1b}[2J")).unwrap();
     journal.close().unwrap();
     assert_eq!(demo.lines(&[])[0]["session"], "a-later-one");

@@ -3,14 +3,18 @@
 mod bounds;
 mod codes;
 mod commands;
+mod companions;
 mod compile;
 mod golden;
 mod guard;
+mod guard_ways;
 mod harm;
+mod levels;
 mod log;
 mod sarif;
 mod scan;
 mod schema;
+mod state;
 mod templates;
 
 use std::io::Write as _;

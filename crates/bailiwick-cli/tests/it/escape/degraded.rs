@@ -19,7 +19,7 @@ fn degraded(args: &[&str]) -> Option<Output> {
         skip("no host without user namespaces can be had here: it needs unshare and capsh");
         return None;
     }
-    on(DEGRADED, &[&[env!("CARGO_BIN_EXE_bailiwick"), "run"], args].concat())
+    on(DEGRADED, &[&[env!("CARGO_BIN_EXE_bailiwick"), "run", "--no-journal"], args].concat())
 }
 
 #[test]
@@ -30,6 +30,17 @@ fn without_user_namespaces_nothing_starts_and_it_says_what_to_enable() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "nothing ran");
     assert!(said.contains("could not create the namespaces"), "what is missing: {said}");
     assert!(said.contains("max_user_namespaces"), "how to enable it: {said}");
+    assert!(said.contains("`--backend landlock` needs no user namespaces"), "what else there is: {said}");
+    assert!(said.contains("  fs: kernel, wider than asked (landlock"), "what it holds of files: {said}");
+    assert!(said.contains("not held"), "and what not: {said}");
+}
+
+#[test]
+fn without_user_namespaces_the_other_backend_is_not_offered_where_it_would_refuse_too() {
+    let hosts = ["--cap", "net:connect:good.test:443", "--", "/usr/bin/id"];
+    let Some(output) = degraded(&hosts) else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("it refuses this run too, unless less is demanded: "), "{said}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ const GRANTS: [(&[&str], &str, bool); 12] = [
 ];
 
 /// Where a granted directory may lie: below each directory that is private inside, and elsewhere.
-const PLACES: [&str; 3] = ["/tmp", "/tmp/home", "/var/tmp"];
+const PLACES: [&str; 3] = ["/tmp", "/home", "/var/tmp"];
 
 /// Opens a FIFO without waiting for the other end.
 const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -62,12 +62,12 @@ impl World {
 
     fn run(&self, caps: &[&str], attempt: &[&str]) -> Output {
         let mut command = as_user(self.user, self.dir.path().join("bailiwick"));
-        command.arg("run");
+        command.args(["run", "--no-journal"]);
         for cap in caps {
             command.args(["--cap", &cap.replace("{}", &self.tree("").display().to_string())]);
         }
         command.arg("--").arg(self.dir.path().join("probe")).args(attempt);
-        command.stdin(Stdio::null()).env("HOME", "/nonexistent").current_dir("/").output().expect("it starts")
+        command.stdin(Stdio::null()).env("HOME", "/home").current_dir("/").output().expect("it starts")
     }
 
     fn tree(&self, name: &str) -> PathBuf {

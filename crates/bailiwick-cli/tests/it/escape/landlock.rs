@@ -135,7 +135,7 @@ fn a_file_system_of_the_kernel_below_a_grant_is_refused() {
         let inside =
             format!("(: >>{at}/w/p/sys/kernel/core_pattern) 2>/dev/null && echo open || echo closed");
         let line = format!(
-            "mount -t {kind} none {at}/w/p && exec {} run --backend landlock --cap fs:read,write:{at}/w -- /bin/sh -c '{inside}'",
+            "mount -t {kind} none {at}/w/p && exec {} run --no-journal --backend landlock --cap fs:read,write:{at}/w -- /bin/sh -c '{inside}'",
             bailiwick.display()
         );
         let mut command = std::process::Command::new("unshare");

@@ -131,7 +131,7 @@ impl Services {
 
     fn inside(&self) -> Vec<(String, String)> {
         let mut command = as_user(self.user, self.at("bailiwick"));
-        command.args(["run", "--cap", &format!("fs:read:{}", self.at("r").display())]);
+        command.args(["run", "--no-journal", "--cap", &format!("fs:read:{}", self.at("r").display())]);
         command.args(["--cap", &format!("fs:read,write:{}", self.at("w").display())]);
         for name in ["r/socket", "w/socket", "w/d/socket", "r/full"] {
             command.args(["--cap", &format!("ipc:connect:unix:{}", self.at(name).display())]);

@@ -21,7 +21,7 @@ pub(crate) use world::{User, as_user};
 use bailiwick_testkit::skip;
 
 /// What each scene grants, besides the probe itself. `{…}` are filled in by the world.
-const SCENES: [(&str, &[&str]); 9] = [
+const SCENES: [(&str, &[&str]); 11] = [
     ("plain", &["fs:read:{r}", "fs:read,write:{w}"]),
     ("writeonly", &["fs:write:{w}"]),
     ("createonly", &["fs:create:{w}"]),
@@ -31,6 +31,8 @@ const SCENES: [(&str, &[&str]); 9] = [
     ("spawn", &["exec:spawn:env"]),
     ("ipc", &["fs:read:{r}", "ipc:connect:unix:{r}/socket"]),
     ("env", &["env:read:BAILIWICK_ESCAPE_SECRET"]),
+    ("home", &["fs:read:{home}/.ssh"]),
+    ("code", &["fs:read:{code}?code=true"]),
 ];
 
 #[test]

@@ -254,6 +254,50 @@ static int written_program(void) { return inside() || copy(self, at("w/p2"), 0) 
 static int version(const char *path) { char *argv[] = {(char *)path, "--version", NULL}; return run(argv); }
 static int other_program(void) { return inside() ? -1 : version("/usr/bin/id"); }
 
+// The same with a map of one's own, as browsers make it. Root gets none: the kernel refuses it without CAP_SETFCAP.
+static int map_as(int inner, int more) {
+    char line[64];
+    uid_t user = getuid();
+    gid_t group = getgid();
+    if (enter(more)) return -1;
+    put("/proc/self/setgroups", "deny"); // already so in a sandbox
+    snprintf(line, sizeof line, "%d %d 1", inner < 0 ? (int)user : inner, user);
+    if (put("/proc/self/uid_map", line)) return -1;
+    snprintf(line, sizeof line, "%d %d 1", inner < 0 ? (int)group : inner, group);
+    return put("/proc/self/gid_map", line);
+}
+static int mapped(void) { return map_as(0, CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP); }
+static int control_map(void) {
+    int root = getuid() == 0, done = map_as(-1, CLONE_NEWPID | CLONE_NEWNET);
+    return root ? (done < 0 ? 0 : -1) : done;
+}
+static int control_mapped_read(void) { return getuid() == 0 ? 0 : mapped() ? -1 : can_open(at("r/file"), O_RDONLY); }
+static int mapped_read_outside(void) { return mapped() ? -1 : can_open(at("out/secret"), O_RDONLY); }
+static int mapped_write_read_only(void) { return mapped() ? -1 : can_open(at("r/file"), O_WRONLY); }
+static int mapped_remount(void) { return mapped() ? -1 : mount(NULL, at("r"), NULL, MS_REMOUNT | MS_BIND, NULL); }
+static int mapped_uncover(void) { return mapped() ? -1 : umount2("/proc/sys", MNT_DETACH); }
+static int mapped_tmpfs(void) { return mapped() ? -1 : mount("t", at("w"), "tmpfs", 0, NULL); }
+static int mapped_kernel_setting(void) { return mapped() ? -1 : can_open("/proc/sys/kernel/core_pattern", O_WRONLY); }
+static int mapped_hostname(void) { return mapped() ? -1 : put("/proc/sys/kernel/hostname", "escaped"); }
+static int mapped_limit(void) { return mapped() ? -1 : put("/proc/sys/user/max_user_namespaces", "100000"); }
+static int mapped_forwarding(void) { return mapped() ? -1 : put("/proc/sys/net/ipv4/ip_forward", "1"); }
+static int mapped_interrupts(void) { return mapped() ? -1 : can_open("/proc/irq/default_smp_affinity", O_WRONLY); }
+static int mapped_system_request(void) { return mapped() ? -1 : can_open("/proc/sysrq-trigger", O_WRONLY); }
+static int mapped_first_memory(void) { return mapped() ? -1 : can_open("/proc/1/mem", O_RDWR); }
+static int mapped_first_map(void) { return mapped() ? -1 : put("/proc/1/uid_map", "0 0 1"); }
+static int mapped_badness(void) { return mapped() ? -1 : put("/proc/self/oom_score_adj", "-1000"); }
+static int mapped_give_away(void) { return mapped() ? -1 : chown(at("w/mine"), 1234, 1234); }
+static int mapped_set_user(void) { return mapped() ? -1 : chmod(at("w/mine"), 04755); }
+static int mapped_device(void) { return mapped() ? -1 : mknod(at("w/null"), S_IFCHR | 0666, makedev(1, 3)); }
+static int mapped_hook(void) { return mapped() ? -1 : copy(self, at("w/.git/hooks/pre-push"), 0755); }
+static int mapped_other_program(void) { return mapped() ? -1 : version("/usr/bin/id"); }
+static int mapped_other_network(void) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    return map_as(0, 0) ? -1 : connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&to, sizeof to);
+}
+static int unmapped_setting(void) { return put("/proc/sys/kernel/core_pattern", "|/escape"); }
+static int unmapped_hostname(void) { return put("/proc/sys/kernel/hostname", "escaped"); }
+
 // Starting what was written ---------------------------------------------------------------------------------------
 
 static int control_written(void) { return copy(self, at("w/p3"), 0) ? -1 : start(at("w/p3")); }
@@ -327,6 +371,93 @@ static int hook_written(void) { return copy(self, at("w/.git/hooks/pre-commit"),
 static int library_written(void) { return copy(self, "/usr/lib/libescape.so", 0755); }
 static int program_of_outside(void) { return start(at("out/program")); }
 static int namespaces(void) { return unshare(CLONE_NEWUSER); }
+static int by_current_directory(void) { return chdir(at("r")) ? -1 : start("./program"); }
+static int by_directory_descriptor(void) {
+    int fd = open(at("r"), O_PATH | O_DIRECTORY);
+    pid_t pid = fork();
+    char *argv[] = {"p", "--nothing", NULL};
+    if (pid == 0) { syscall(SYS_execveat, fd, "program", argv, environ, 0); _exit(100); }
+    return status_of(pid);
+}
+static int first_program(void) { return start("/proc/1/exe"); }
+static int script_of_script(void) {
+    char line[500];
+    if (script(at("w/s4"), "#!/bin/true\n") == 0) return 0;
+    snprintf(line, sizeof line, "#!%s\n", at("w/s4"));
+    return script(at("w/s5"), line);
+}
+static int script_of_link(void) {
+    unlink(at("w/i"));
+    char line[500];
+    snprintf(line, sizeof line, "#!%s\n", at("w/i"));
+    return symlink(at("r/program"), at("w/i")) ? -1 : script(at("w/s6"), line);
+}
+// A program of one's own whose loader is another program: a copy in which that name is exchanged for a link's.
+static int loaded_by(const char *program, const char *link, const char *to) {
+    static char bytes[1 << 20];
+    const char loader[] = "/lib64/ld-linux-x86-64.so.2";
+    int in = open(at("r/dynamic"), O_RDONLY);
+    ssize_t size = in < 0 ? -1 : read(in, bytes, sizeof bytes);
+    char *place = size < 0 ? NULL : memmem(bytes, size, loader, sizeof loader);
+    if (!place) return -1;
+    strcpy(place, link);
+    unlink(link);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    if (symlink(program, link) || out < 0 || write(out, bytes, size) != size) return -1;
+    close(out);
+    int done = version(to);
+    unlink(link);
+    return done;
+}
+static int loaded_by_read_only(void) { return loaded_by(at("r/loader"), "/tmp/bailiwick-i1", at("w/p7")); }
+static int loaded_by_absent(void) { return loaded_by(at("out/loader"), "/tmp/bailiwick-i2", at("w/p8")); }
+static int mapped_by_key(void) {
+    int fd = open(at("r/program"), O_RDONLY);
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    return fd < 0 || page == MAP_FAILED ? -1 : syscall(SYS_pkey_mprotect, page, 4096, PROT_READ | PROT_EXEC, -1);
+}
+static int mapped_shared(void) {
+    int fd = open(at("r/program"), O_RDONLY);
+    return fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0) == MAP_FAILED ? -1 : 0;
+}
+static int implied_execution(void) { return syscall(SYS_personality, 0x0400000) < 0 ? -1 : 0; }
+static int copied_absent(void) { return copy("/usr/bin/id", at("w/p9"), 0) ? -1 : version(at("w/p9")); }
+// What can be read can be written elsewhere and started there: that is the grant.
+static int control_copied(void) { return copy(at("r/program"), at("w/p10"), 0) ? -1 : start(at("w/p10")); }
+static int overwritten_program(void) { return copy(self, "/usr/bin/env", 0) ? -1 : start("/usr/bin/env"); }
+static int moved_over_program(void) { return copy(self, at("w/p11"), 0) ? -1 : rename(at("w/p11"), at("r/program")); }
+static int mounted_over(void) { return mount(at("w"), at("r"), NULL, MS_BIND, NULL); }
+// What a written program does, beyond being started.
+static int connected(void) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    return connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&to, sizeof to);
+}
+static int to_socket(void) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s/r/socket", dir);
+    return connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&to, sizeof to);
+}
+static int secret_read(void) { return can_open(at("out/secret"), O_RDONLY); }
+static int granted_changed(void) { return can_open(at("r/file"), O_WRONLY); }
+static int first_traced(void) { return ptrace(PTRACE_ATTACH, 1, NULL, NULL) < 0 ? -1 : 0; }
+static int first_read(void) { return can_open("/proc/1/environ", O_RDONLY); }
+static const struct { const char *name; int (*run)(void); } deeds[] = {
+    {"connected", connected}, {"to_socket", to_socket}, {"secret_read", secret_read},
+    {"granted_changed", granted_changed}, {"first_traced", first_traced}, {"first_read", first_read},
+};
+static int by_written(const char *deed) {
+    char name[64], number[16];
+    snprintf(name, sizeof name, "w/by-%s", deed);
+    snprintf(number, sizeof number, "%d", port);
+    char *argv[] = {at(name), "--deed", (char *)deed, (char *)dir, number, NULL};
+    return copy(self, argv[0], 0) ? -1 : run(argv);
+}
+static int written_connects(void) { return by_written("connected"); }
+static int written_to_socket(void) { return by_written("to_socket"); }
+static int written_reads_outside(void) { return by_written("secret_read"); }
+static int written_changes_granted(void) { return by_written("granted_changed"); }
+static int written_traces_first(void) { return by_written("first_traced"); }
+static int written_reads_first(void) { return by_written("first_read"); }
 
 static const struct { const char *scene, *name; int (*run)(void); } attempts[] = {
 #define N(name) {"nested", #name, name}
@@ -342,13 +473,22 @@ static const struct { const char *scene, *name; int (*run)(void); } attempts[] =
     N(set_clock), N(raise_limit), N(hostname_of_host), N(raw_socket), N(packet_socket), N(filter_socket),
     N(unix_socket), N(host_network), N(another_network), N(clone3_namespaces), N(deeper), N(lift_rules), N(regain),
     N(new_privileges), N(program_from_new_mount), N(written_program), N(other_program),
+    N(control_map), N(control_mapped_read), N(mapped_read_outside), N(mapped_write_read_only), N(mapped_remount),
+    N(mapped_uncover), N(mapped_tmpfs), N(mapped_kernel_setting), N(mapped_hostname), N(mapped_limit),
+    N(mapped_forwarding), N(mapped_interrupts), N(mapped_system_request), N(mapped_first_memory), N(mapped_first_map),
+    N(mapped_badness), N(mapped_give_away), N(mapped_set_user), N(mapped_device), N(mapped_hook),
+    N(mapped_other_program), N(mapped_other_network), N(unmapped_setting), N(unmapped_hostname),
     W(control_written), W(control_tmp), W(read_only_program), W(read_only_root), W(read_only_link),
     W(read_only_hard_link), W(read_only_descriptor), W(read_only_by_fexecve), W(read_only_chmod),
     W(read_only_mapped), W(read_only_mapped_later), W(loader_read_only), W(loader_other), W(loader_helper),
     W(absent_program), W(absent_shell), W(script_of_absent), W(script_of_read_only), W(script_of_loader),
     W(in_memory), W(set_user_program), W(set_group_program), W(set_user_when_made), W(set_user_of_host),
     W(hook_written), W(library_written), W(program_of_outside), W(namespaces), W(regain),
-    W(read_only_moved),
+    W(control_copied), W(by_current_directory), W(by_directory_descriptor), W(first_program), W(script_of_script),
+    W(script_of_link), W(loaded_by_read_only), W(loaded_by_absent), W(mapped_by_key), W(mapped_shared),
+    W(implied_execution), W(copied_absent), W(overwritten_program), W(mounted_over), W(written_connects),
+    W(written_to_socket), W(written_reads_outside), W(written_changes_granted),
+    W(written_traces_first), W(written_reads_first), W(read_only_moved), W(moved_over_program),
 };
 
 static void attempt(const char *name, int (*attempt)(void)) {
@@ -376,6 +516,13 @@ static void attempt(const char *name, int (*attempt)(void)) {
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--nothing")) return 0;
     if (argc == 2 && !strcmp(argv[1], "--effective")) return geteuid() == getuid();
+    if (argc == 5 && !strcmp(argv[1], "--deed")) {
+        dir = argv[3];
+        port = atoi(argv[4]);
+        for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
+            if (!strcmp(deeds[i].name, argv[2])) return deeds[i].run() < 0;
+        return 1;
+    }
     if (argc < 4) return 0;
     dir = argv[1];
     self = argv[0];

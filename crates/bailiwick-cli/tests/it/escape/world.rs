@@ -56,11 +56,14 @@ impl World {
             "w/.git/modules/sub/objects",
             "w/.git/modules/sub/refs",
             "w/.git/modules/sub/hooks",
+            "w/.git/modules/new/objects",
+            "w/full",
             "w/.vscode",
             "w/sub",
             "w/sub2",
             "w/bare/objects",
             "out",
+            "code",
             "home/.ssh",
             "home/.local/state/bailiwick/journal",
             "home/.config/bailiwick",
@@ -77,11 +80,14 @@ impl World {
             ("w/mine2", "mine"),
             ("w/.git/modules/sub/HEAD", "ref: refs/heads/main"),
             ("w/.git/modules/sub/config", "[core]"),
+            ("w/.git/modules/new/HEAD", "ref: refs/heads/main"),
+            ("w/full/config", "[core]"),
             ("w/bare/HEAD", "ref: refs/heads/main"),
             ("w/.git/hooks/post-commit", "#!/bin/true"),
             ("w/.git/config", "[core]"),
             ("w/.vscode/tasks.json", "{}"),
             ("out/secret", "secret"),
+            ("code/readable", "text"),
             ("home/.ssh/id_ed25519", "key"),
             ("home/.local/state/bailiwick/journal/key", "key"),
         ];
@@ -90,6 +96,7 @@ impl World {
         }
         symlink(at("out/secret"), at("w/way-out")).expect("a link");
         std::fs::copy(probe(), at("probe")).expect("the probe is copied");
+        std::fs::copy(probe(), at("code/probe")).expect("the probe is copied");
         std::fs::copy(sandbox(), at("bailiwick")).expect("the command is copied");
         let (services, ports) = Services::start(dir.path());
         open_to_all(dir.path(), user);
@@ -112,6 +119,7 @@ impl World {
             ("r", at("r")),
             ("w", at("w")),
             ("out", at("out")),
+            ("code", at("code")),
             ("home", at("home")),
             ("probe", at("probe")),
             ("state", at("home/.local/state/bailiwick")),
@@ -177,7 +185,7 @@ impl World {
         // A descriptor is left open on purpose: it must not arrive.
         let mut command = as_user(self.user, "/bin/sh");
         command.args(["-c", "exec 9<\"$0\"; exec \"$@\""]).arg(self.dir.path().join("out/secret"));
-        command.arg(self.dir.path().join("bailiwick")).args(["run", "--backend", backend]);
+        command.arg(self.dir.path().join("bailiwick")).args(["run", "--no-journal", "--backend", backend]);
         for cap in caps {
             command.args(["--cap", cap]);
         }
@@ -233,6 +241,9 @@ impl World {
             if at("w").join(name).symlink_metadata().is_ok() {
                 harm.push(format!("`{name}` was left behind in the writable folder"));
             }
+        }
+        if at("home/.bashrc").exists() {
+            harm.push("a file was left behind in the home".to_owned());
         }
         let alive = at("w/alive");
         let size = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());

@@ -8,6 +8,7 @@ mod closure;
 mod docs;
 mod edges;
 mod licences;
+mod lines;
 mod repo;
 mod sources;
 mod words;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hickory_proto::op::{Message, Query};
@@ -61,12 +62,29 @@ fn attempted(words: &[&str]) -> io::Result<String> {
         ["udp", address] => udp(address),
         ["socket", kind] => socket(kind),
         ["own"] => own(),
+        ["serve", address] => serve(address),
+        ["served"] => Ok(SERVED.load(Ordering::SeqCst).to_string()),
         ["wait", milliseconds] => {
             std::thread::sleep(Duration::from_millis(milliseconds.parse().unwrap()));
             Ok("waited".to_owned())
         }
         _ => panic!("`{words:?}` is not an attempt"),
     }
+}
+
+/// How many connections were served.
+static SERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// Echoes to whoever connects, until the client ends.
+fn serve(address: &str) -> io::Result<String> {
+    let listener = TcpListener::bind(address)?;
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            SERVED.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream));
+        }
+    });
+    Ok("serving".to_owned())
 }
 
 fn connect(host: &str, port: &str) -> io::Result<TcpStream> {
@@ -166,7 +184,7 @@ fn say(mut stream: TcpStream, text: &str) -> io::Result<String> {
 fn address(name: &str) -> io::Result<String> {
     let found: Vec<SocketAddr> =
         (name, 0).to_socket_addrs().map_err(|_| io::Error::from(io::ErrorKind::AddrNotAvailable))?.collect();
-    let ours = |at: &SocketAddr| at.ip().to_string().starts_with("198.18.") || at.is_ipv6();
+    let ours = |at: &SocketAddr| at.ip().to_string().starts_with("44.128.") || at.is_ipv6();
     Ok(if found.iter().all(ours) { "ours".to_owned() } else { format!("{found:?}") })
 }
 

@@ -129,17 +129,14 @@ fn a_command_that_failed_is_told_what_its_network_was_refused() {
             assert!(note.ends_with(&format!("add {hint}")), "{said}: {told}");
         }
     }
-    let mut command = stage.run(&[], &quiet);
-    let output =
-        command.args(["--", "/bin/bash", "-c", "exec 3<>/dev/tcp/evil.test/80; exit 1"]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!told.contains("was refused"), "without a network nothing is asked: {told}");
-    let mut command = stage.run(&["net:connect:good.test:5432"], &quiet);
-    let output =
-        command.args(["--", "/bin/bash", "-c", "exec 3<>/dev/tcp/evil.test/80; exit 1"]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        told.contains("note: `evil.test` was refused: not granted; add --cap 'net:connect:evil.test'"),
-        "{told}"
-    );
+    for caps in [&[][..], &["net:connect:good.test:5432"]] {
+        let mut command = stage.run(caps, &quiet);
+        let output = command
+            .args(["--", "/bin/bash", "-c", "exec 3<>/dev/tcp/evil.test/80; exit 1"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let note = "note: `evil.test` was refused: not granted; add --cap 'net:connect:evil.test:80'";
+        assert!(told.contains(note), "{told}");
+    }
 }

@@ -6,9 +6,12 @@
 mod attacks;
 mod clients;
 mod ending;
+mod hints;
 mod inside;
+mod listening;
 mod log;
 mod registries;
+mod screening;
 mod servers;
 mod world;
 

@@ -7,48 +7,23 @@ use std::process::{Command, Stdio};
 
 use super::inside::{self, ANSWER};
 use crate::escape::{User, as_user};
-use bailiwick_testkit::skip;
+use crate::run::unrecorded;
+use bailiwick_testkit::{World, is_in_world, world_mark};
 
-/// Set in a world, to who made it: in a user namespace of their own, everyone looks like root.
-const MARK: &str = "BAILIWICK_TEST_WORLD";
+/// What a world is marked with that root made: in a user namespace of their own, everyone looks like root.
 const ROOT: &str = "root";
 
-/// The name of the function it stands in, as the test runner knows it.
-macro_rules! test_name {
-    () => {{
-        fn here() {}
-        let name = std::any::type_name_of_val(&here).strip_suffix("::here").unwrap();
-        name.split_once("::").unwrap().1
-    }};
-}
-pub(super) use test_name;
+pub(super) use bailiwick_testkit::test_name;
 
 /// Whether the test is in a world of its own; if not, runs it in one and waits.
 pub(super) fn in_world(test: &str) -> bool {
-    if std::env::var_os(MARK).is_some() {
-        every_address_is_local();
-        return true;
-    }
     // A plain user gets the right to a network only in a user namespace.
-    let (flags, who) = if rustix::process::getuid().is_root() { ("-n", ROOT) } else { ("-Urn", "user") };
-    let able = Command::new("unshare").args([flags, "ip", "link", "set", "lo", "up"]).status();
-    if !able.is_ok_and(|status| status.success()) {
-        skip("no network namespaces or no iproute2 here");
-        return false;
+    let (flags, mark) = if rustix::process::getuid().is_root() { ("-n", ROOT) } else { ("-Urn", "user") };
+    let inside = is_in_world(test, World { flags, mark });
+    if inside {
+        every_address_is_local();
     }
-    let done = Command::new("unshare")
-        .arg(flags)
-        .arg(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(MARK, who)
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && told.contains("1 passed"), "{told}");
-    for skipped in told.lines().filter(|line| line.starts_with("skipped: ")) {
-        eprintln!("{skipped}");
-    }
-    false
+    inside
 }
 
 fn every_address_is_local() {
@@ -63,7 +38,7 @@ fn every_address_is_local() {
 
 /// Everyone who can start a sandbox here.
 pub(super) fn users() -> &'static [User] {
-    let made_by_root = std::env::var_os(MARK).map(|who| who == ROOT);
+    let made_by_root = world_mark().map(|who| who == ROOT);
     let root = made_by_root.unwrap_or_else(|| rustix::process::getuid().is_root());
     if root { &[User::Root, User::Nobody] } else { &[User::Caller] }
 }
@@ -107,7 +82,7 @@ impl Stage {
     /// `bailiwick run` with these arguments. The rest of the command line is the caller's.
     pub(super) fn run(&self, caps: &[&str], options: &[&str]) -> Command {
         let mut command = as_user(self.user, self.path("bailiwick"));
-        command.arg("run");
+        command.arg("run").args(unrecorded(options));
         for cap in caps {
             command.args(["--cap", cap]);
         }

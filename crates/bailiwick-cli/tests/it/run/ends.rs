@@ -18,7 +18,7 @@ fn the_exit_code_is_the_programs() {
 fn what_is_not_there_or_no_program_has_the_shells_codes() {
     let run = |program: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick"));
-        command.args(["run", "--", program]).output().expect("it starts").status.code()
+        command.args(["run", "--no-journal", "--", program]).output().expect("it starts").status.code()
     };
     assert_eq!(run("/no/such/program"), Some(127));
     assert_eq!(run("no-such-program"), Some(127));
@@ -43,7 +43,7 @@ fn a_failure_names_the_path_and_the_flag() {
     std::fs::write(&file, "words").expect("a file");
     let cat = |caps: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick"));
-        command.arg("run").args(caps).args(["--", "cat", &file]).current_dir("/usr/lib");
+        command.args(["run", "--no-journal"]).args(caps).args(["--", "cat", &file]).current_dir("/usr/lib");
         command.output().expect("it starts")
     };
     let failed = cat(&[]);
@@ -58,7 +58,7 @@ fn a_failure_names_the_path_and_the_flag() {
 fn a_shell_that_starts_what_is_not_granted_says_how_to_grant_it() {
     let failed = sh(&[], &[], "id");
     assert_eq!(failed.status.code(), Some(127));
-    assert!(err(&failed).contains("add --cap exec:spawn:NAME"), "{}", err(&failed));
+    assert!(err(&failed).contains("add --cap exec:spawn:id\n"), "{}", err(&failed));
     let other = sh(&[], &[], "exit 3");
     assert!(!err(&other).contains("exec:spawn"), "{}", err(&other));
 }

@@ -9,9 +9,9 @@ use super::{err, out};
 use crate::escape::{User, as_user};
 
 /// A directory that the command may write, and one beside it that it may not.
-struct World {
+pub(super) struct World {
     dir: tempfile::TempDir,
-    user: User,
+    pub(super) user: User,
 }
 
 impl World {
@@ -27,12 +27,12 @@ impl World {
         world
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Gives everything below a path to the user.
-    fn give(&self, name: &str) {
+    pub(super) fn give(&self, name: &str) {
         if self.user == User::Nobody {
             let all = Command::new("chown").args(["-Rh", "65534:65534"]).arg(self.at(name)).status();
             assert!(all.expect("chown starts").success());
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Runs a script with these options; `{}` is the world's directory.
-    fn sh(&self, options: &[&str], script: &str) -> Output {
+    pub(super) fn sh(&self, options: &[&str], script: &str) -> Output {
         let fill = |text: &str| text.replace("{}", &self.dir.path().display().to_string());
         let mut command = as_user(self.user, self.at("bailiwick"));
         command.arg("run").args(options.iter().map(|option| fill(option)));
@@ -69,7 +69,7 @@ fn program() -> PathBuf {
     named.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_bailiwick")), PathBuf::from)
 }
 
-fn by_everyone(test: impl Fn(&World)) {
+pub(super) fn by_everyone(test: impl Fn(&World)) {
     if rustix::process::getuid().is_root() {
         test(&World::new(User::Root));
         test(&World::new(User::Nobody));

@@ -1,6 +1,11 @@
 //! Limits hold.
 
+use std::os::unix::fs::PermissionsExt as _;
+
+use bailiwick_testkit::skip;
+
 use super::{err, folder, out, sh};
+use crate::escape::{User, as_user};
 
 #[test]
 fn a_file_does_not_grow_beyond_its_limit() {
@@ -18,7 +23,7 @@ fn a_file_does_not_grow_beyond_its_limit() {
 fn memory_is_not_to_be_had_beyond_its_limit() {
     let python = |options: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick"));
-        command.arg("run").args(options).args([
+        command.args(["run", "--no-journal"]).args(options).args([
             "--",
             "/usr/bin/python3",
             "-c",
@@ -38,4 +43,28 @@ fn processes_are_not_to_be_had_beyond_their_limit() {
     let refused = ended.status.code() == Some(125);
     assert!(refused || !out(&ended).contains("all"), "{}{}", out(&ended), err(&ended));
     assert!(out(&sh(&["exec:spawn:sleep"], &[], &text.replace("sleep 2", "sleep 0"))).contains("all"));
+}
+
+#[test]
+fn a_limit_that_nothing_holds_is_said_or_refused() {
+    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let dir = folder();
+    let bailiwick = dir.path().join("bailiwick");
+    std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), &bailiwick).expect("copied");
+    for path in [dir.path(), &bailiwick] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("the owner may");
+    }
+    let run = |options: &[&str]| {
+        let mut command = as_user(user, &bailiwick);
+        command.args(["run", "--no-journal", "--cpu", "0.5"]).args(options).args(["--", "/bin/true"]);
+        command.env_clear().env("HOME", "/nonexistent").current_dir("/").output().expect("it starts")
+    };
+    let (plain, strict) = (run(&[]), run(&["--require", "limits=kernel"]));
+    if strict.status.success() {
+        assert_eq!(err(&plain), "");
+        return skip("control groups are delegated to a plain user here");
+    }
+    assert_eq!(strict.status.code(), Some(125), "{}", err(&strict));
+    assert!(plain.status.success());
+    assert!(err(&plain).starts_with("warning: the limit of `cpu` is not held: "), "{}", err(&plain));
 }

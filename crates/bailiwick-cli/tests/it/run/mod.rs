@@ -1,10 +1,14 @@
 //! `bailiwick run` as a person or a script uses it, and what is left when it is killed.
 
 mod ends;
+mod hints;
+mod jobs;
 mod killed;
 mod leash;
 mod limits;
+mod lost;
 mod passes;
+mod recorded;
 mod terminal;
 
 use std::path::Path;
@@ -18,12 +22,18 @@ fn folder() -> tempfile::TempDir {
 /// `bailiwick run` with these capabilities and this script.
 fn script(caps: &[&str], options: &[&str], text: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
-    command.arg("run").args(options).stdin(Stdio::null());
+    command.arg("run").args(unrecorded(options)).args(options).stdin(Stdio::null());
     for cap in caps {
         command.args(["--cap", cap]);
     }
     command.args(["--", "/bin/sh", "-c", text]);
     command
+}
+
+/// What leaves the caller's own journal alone, unless the options say where to record.
+pub(crate) fn unrecorded(options: &[&str]) -> Option<&'static str> {
+    let says = |option: &&str| option.starts_with("--journal") || option.starts_with("--unconfined");
+    (!options.iter().any(says)).then_some("--no-journal")
 }
 
 /// What came of a script.

@@ -65,7 +65,7 @@ fn a_file_takes_output_where_the_caller_stands_in_it_and_in_one_order() {
     let path = own.path().join("text");
     let bailiwick = env!("CARGO_BIN_EXE_bailiwick");
     let text = format!(
-        "{{ echo before; {bailiwick} run -- /bin/sh -c 'echo one; echo two >&2; echo three'; echo after; }} > {} 2>&1",
+        "{{ echo before; {bailiwick} run --no-journal -- /bin/sh -c 'echo one; echo two >&2; echo three'; echo after; }} > {} 2>&1",
         path.display()
     );
     assert!(std::process::Command::new("/bin/sh").args(["-c", &text]).status().expect("it starts").success());
@@ -89,7 +89,7 @@ fn a_program_can_talk_to_itself_without_any_network() {
                   c = socket.create_connection(s.getsockname()); a, _ = s.accept(); \
                   c.sendall(b'hello'); print(a.recv(5).decode())";
     let said = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick"))
-        .args(["run", "--", "/usr/bin/python3", "-c", python])
+        .args(["run", "--no-journal", "--", "/usr/bin/python3", "-c", python])
         .output()
         .expect("it starts");
     assert_eq!(out(&said), "hello\n", "{}", err(&said));

@@ -11,7 +11,7 @@ fn a_shell_works_on_a_terminal() {
         return skip("no `script` here to make a terminal");
     }
     let run = format!(
-        "stty rows 33 cols 99; exec {} run --cap exec:spawn:stty --cap exec:spawn:sleep -- bash --norc",
+        "stty rows 33 cols 99; exec {} run --no-journal --cap exec:spawn:stty --cap exec:spawn:sleep -- bash --norc",
         env!("CARGO_BIN_EXE_bailiwick")
     );
     let mut child = Command::new("/usr/bin/timeout")

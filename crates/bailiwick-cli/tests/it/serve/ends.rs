@@ -1,5 +1,9 @@
 //! What is left when a session, a call or the server ends: nothing.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -50,6 +54,28 @@ fn a_signal_or_a_sudden_death_ends_every_child() {
         assert_eq!(status.code(), (signal != "KILL").then_some(0));
         assert!(eventually(|| processes(mark).is_empty()), "{signal}: {:?}", processes(mark));
     }
+}
+
+/// Clients start servers over pairs of sockets too; a thread that waits for input would keep the process from ending.
+#[test]
+fn no_thread_waits_for_the_input_over_sockets_as_over_pipes() {
+    let mut piped = Served::start(&CAPS);
+    piped.ping();
+    let home = home();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let stdio = || Stdio::from(OwnedFd::from(theirs.try_clone().unwrap()));
+    let mut child = command(&home, &CAPS).stdin(stdio()).stdout(stdio()).spawn().unwrap();
+    drop(theirs);
+    let mut client = BufReader::new(ours.try_clone().unwrap());
+    (&ours).write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").unwrap();
+    let mut answer = String::new();
+    client.read_line(&mut answer).unwrap();
+    assert!(answer.contains("\"id\":1"), "{answer}");
+    let threads = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
+    assert!(eventually(|| threads(child.id()) == threads(piped.child.id())), "{}", threads(child.id()));
+    let sent = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

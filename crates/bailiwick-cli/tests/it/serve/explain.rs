@@ -52,7 +52,8 @@ fn it_explains_the_plan_that_runs() {
     let output = command(&home, &[&args[..], &["--explain", "--format", "json"]].concat()).output().unwrap();
     let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut served = Served::of(command(&home, &args), super::home());
-    let ran = served.shell(1, json!({ "program": "true" }))["result"]["structuredContent"].clone();
+    let ran =
+        served.shell(1, json!({ "program": "true" }))["result"]["_meta"]["dev.bailiwick/enforcement"].clone();
     let shell = explained["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "shell").unwrap();
     let levels: Value = shell["coverage"]
         .as_object()
@@ -60,7 +61,7 @@ fn it_explains_the_plan_that_runs() {
         .iter()
         .map(|(axis, held)| (axis.clone(), held["level"].clone()))
         .collect();
-    assert_eq!(levels, ran["enforcement"], "{shell}");
+    assert_eq!(levels, ran["levels"], "{shell}");
     let notes = |notes: &Value| -> BTreeSet<String> {
         notes.as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()).collect()
     };

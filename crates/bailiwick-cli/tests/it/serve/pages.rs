@@ -106,15 +106,19 @@ fn the_reader_says_how_it_is_used_and_what_it_cannot_read() {
     assert_eq!((code, &*page), (Some(0), r#"{"kind":"article","title":"T","markdown":"Words."}"#));
 }
 
-/// A name that only the tables of an HTML parser have.
+/// A text that only the tables of an HTML parser have, and one that only the conformance fixture says.
 #[test]
-fn the_command_itself_has_no_html_parser() {
-    let has = |program: &str| {
-        let name = b"CounterClockwiseContourIntegral";
-        std::fs::read(program).unwrap().windows(name.len()).any(|bytes| bytes == name)
+fn the_command_itself_has_neither_an_html_parser_nor_the_fixture() {
+    let has = |program: &str, text: &str| {
+        std::fs::read(program).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes())
     };
-    assert!(has(env!("CARGO_BIN_EXE_bailiwick-page")), "the name proves nothing");
-    assert!(!has(env!("CARGO_BIN_EXE_bailiwick")));
+    for (companion, text) in [
+        (env!("CARGO_BIN_EXE_bailiwick-page"), "CounterClockwiseContourIntegral"),
+        (env!("CARGO_BIN_EXE_bailiwick-fixture"), "This is a simple text response for testing."),
+    ] {
+        assert!(has(companion, text), "`{text}` proves nothing");
+        assert!(!has(env!("CARGO_BIN_EXE_bailiwick"), text), "{text}");
+    }
 }
 
 #[test]

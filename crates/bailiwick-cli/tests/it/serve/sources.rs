@@ -67,6 +67,55 @@ fn grants_are_read_in_every_form_and_added_up() {
     assert_eq!(may_start(command, home), ["echo", "cat", "ls", "id"]);
 }
 
+/// A manifest in the form of a grant: `shell` may start `true`, and is held to these constraints.
+fn with_constraints(name: &str, constraints: &str) -> String {
+    format!(
+        "name = '{name}'\nversion = '1'\n[[tools]]\nname = 'shell'\ncapabilities = ['exec:spawn:true']\n\
+         {constraints}\n[[tools]]\nname = 'fs_list'\ncapabilities = ['fs:read:/usr/share']\n"
+    )
+}
+
+/// The codes of calls under a manifest that is granted; `""` for one that ran.
+fn codes_under(manifest: &str, calls: &[(&str, serde_json::Value)]) -> Vec<String> {
+    let home = home();
+    let path = home.path().join("manifest.toml");
+    std::fs::write(&path, manifest).unwrap();
+    let command = command(&home, &["--grant", path.to_str().unwrap()]);
+    let mut served = Served::of(command, home);
+    let codes = calls.iter().zip(0..).map(|((tool, args), id)| {
+        let params = json!({ "name": tool, "arguments": args });
+        let answer =
+            served.ask(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+        answer["result"]["_meta"]["dev.bailiwick/decision"]["code"].as_str().unwrap_or_default().to_owned()
+    });
+    codes.collect()
+}
+
+#[test]
+fn a_granted_manifest_holds_its_tools_to_their_constraints() {
+    let (shell, list) =
+        (("shell", json!({ "program": "true" })), ("fs_list", json!({ "path": "/usr/share" })));
+    let read = ("fs_read", json!({ "path": "/usr/share" }));
+    for (constraints, calls, expected) in [
+        ("constraints.max_invocations = 1", vec![&shell, &shell], vec!["", "tool-too-often"]),
+        ("constraints.forbidden = true", vec![&shell], vec!["tool-forbidden"]),
+        ("constraints.confirm = true", vec![&shell], vec!["consent-missing"]),
+        ("constraints.only_after = ['fs_list']", vec![&shell, &list, &shell], vec!["tool-too-early", "", ""]),
+    ] {
+        let calls: Vec<_> = calls.into_iter().cloned().collect();
+        assert_eq!(codes_under(&with_constraints("m", constraints), &calls), expected, "{constraints}");
+    }
+    let outside = ("fs_list", json!({ "path": "/etc" }));
+    assert_eq!(codes_under(&with_constraints("m", ""), &[outside]), ["argument-outside-policy"]);
+    let undeclared = |name: &str| codes_under(&with_constraints(name, ""), std::slice::from_ref(&read));
+    assert_ne!(
+        undeclared("m"),
+        ["tool-forbidden"],
+        "a manifest of others does not judge what it does not declare"
+    );
+    assert_eq!(undeclared("bailiwick"), ["tool-forbidden"], "this server must declare its tools");
+}
+
 #[test]
 fn a_broken_source_serves_nothing() {
     let bad = only("echo").replace("\"exec\"", "\"exce\"");

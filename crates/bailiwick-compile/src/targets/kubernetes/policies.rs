@@ -104,17 +104,8 @@ spec:
       rules:
         dns:
 {questions}{egress}{}",
-        if opens_private_names(plan) { String::new() } else { no_private(plan) },
+        if plan.network().opens_private_names() { String::new() } else { no_private(plan) },
     ))
-}
-
-fn has_name(rule: &NetRule) -> bool {
-    matches!(rule.host(), HostPattern::Name(_) | HostPattern::Below(_))
-}
-
-/// Whether a rule lets a name resolve to a private address.
-pub(super) fn opens_private_names(plan: &Plan) -> bool {
-    plan.network().rules().iter().any(|rule| has_name(&rule.value) && rule.value.opens_private())
 }
 
 /// Whether a rule has a name with a wildcard.

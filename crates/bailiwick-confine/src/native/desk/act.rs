@@ -54,7 +54,7 @@ pub(super) fn given(file: OwnedFd, flags: OFlags) -> Turn {
 const REFUSED: Turn = Turn::Answer(Err(Errno::ACCESS));
 
 impl Desk<'_> {
-    pub(super) fn act(&mut self, asked: &Asked, call: Call) -> Result<Turn, Errno> {
+    pub(super) fn act(&mut self, asked: &Asked, call: Call) -> Result<Turn, Turn> {
         match call {
             Call::Open { flags, .. } if flags.contains(OFlags::PATH) => Ok(Turn::Proceed),
             Call::Open { what, flags, mode } if flags.contains(OFlags::TMPFILE) => {
@@ -81,7 +81,11 @@ impl Desk<'_> {
             Call::Truncate { what, length } => self.truncate(asked, what, length),
             Call::ChangeMode { what, mode, flags } => self.change_mode(asked, what, mode, flags),
             Call::ChangeModeOf { descriptor, mode } => self.change_mode_of(asked, descriptor, mode),
-            Call::Umask | Call::Connect => Ok(REFUSED),
+            Call::Umask
+            | Call::Connect { .. }
+            | Call::Execute { .. }
+            | Call::Listen { .. }
+            | Call::Look { .. } => Ok(REFUSED),
         }
     }
 
@@ -121,8 +125,8 @@ impl Desk<'_> {
         asked: &Asked,
         what: &Named,
         make: impl FnOnce(&Self, &Spot<'_>) -> Result<(), Errno>,
-    ) -> Result<Turn, Errno> {
-        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+    ) -> Result<Turn, Turn> {
+        let spot = self.spot_or_turn(asked, what)?;
         if spot.slash {
             return Ok(Turn::Proceed); // an error, which the kernel knows
         }
@@ -154,8 +158,8 @@ impl Desk<'_> {
         again.is_some_and(|again| self.judge(&again) != Judged::Refused)
     }
 
-    fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Errno> {
-        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+    fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Turn> {
+        let spot = self.spot_or_turn(asked, what)?;
         let exists = statat(&spot.parent, spot.name.as_c()?, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists {
             return Ok(Turn::Answer(Err(Errno::EXIST)));
@@ -191,8 +195,8 @@ impl Desk<'_> {
         }
     }
 
-    fn remove(&mut self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Errno> {
-        let Some(spot) = self.spot(asked, what) else { return Ok(Turn::Proceed) };
+    fn remove(&mut self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Turn> {
+        let spot = self.spot_or_turn(asked, what)?;
         if self.judge(&spot) == Judged::Refused {
             return Ok(REFUSED);
         }
@@ -218,9 +222,8 @@ impl Desk<'_> {
         }
     }
 
-    fn rename(&self, asked: &Asked, from: &Named, to: &Named, flags: u32) -> Result<Turn, Errno> {
-        let (old, new) = (self.spot(asked, from), self.spot(asked, to));
-        let (Some(old), Some(new)) = (old, new) else { return Ok(Turn::Proceed) };
+    fn rename(&self, asked: &Asked, from: &Named, to: &Named, flags: u32) -> Result<Turn, Turn> {
+        let (old, new) = (self.spot_or_turn(asked, from)?, self.spot_or_turn(asked, to)?);
         let flags = RenameFlags::from_bits_retain(flags);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         if self.refuses_move(&old, &new) || (exchange && self.refuses_move(&new, &old)) {
@@ -289,8 +292,8 @@ impl Desk<'_> {
         around(old).is_none_or(|old_tree| old_tree.as_bytes() != new_tree.as_bytes())
     }
 
-    fn link(&self, asked: &Asked, from: &Named, to: &Named, flags: AtFlags) -> Result<Turn, Errno> {
-        let Some(new) = self.spot(asked, to) else { return Ok(Turn::Proceed) };
+    fn link(&self, asked: &Asked, from: &Named, to: &Named, flags: AtFlags) -> Result<Turn, Turn> {
+        let new = self.spot_or_turn(asked, to)?;
         if self.judge(&new) == Judged::Refused || new.slash || self.completes_repository(&new) {
             return Ok(REFUSED);
         }
@@ -303,7 +306,7 @@ impl Desk<'_> {
         if let Some(own) = own {
             return self.link_open_file(asked, own, &new);
         }
-        let Some(old) = self.spot(asked, from) else { return Ok(Turn::Proceed) };
+        let old = self.spot_or_turn(asked, from)?;
         let follows = flags.contains(AtFlags::SYMLINK_FOLLOW) && kind_at(&old) == Some(FileType::Symlink);
         if self.judge(&old) == Judged::Refused || old.slash || follows {
             return Ok(REFUSED);
@@ -315,7 +318,7 @@ impl Desk<'_> {
     }
 
     /// Gives a file that a caller has open a name.
-    fn link_open_file(&self, asked: &Asked, number: i32, new: &Spot<'_>) -> Result<Turn, Errno> {
+    fn link_open_file(&self, asked: &Asked, number: i32, new: &Spot<'_>) -> Result<Turn, Turn> {
         let file = descriptor_of(asked.thread, number)?;
         let path = self.path_of(file.as_fd())?;
         let is_closed = self.guarded.tree_around(path.as_bytes()).is_none_or(|tree| {
@@ -332,10 +335,10 @@ impl Desk<'_> {
     }
 
     /// A file without a name, in a directory.
-    fn open_unnamed(&self, asked: &Asked, what: &Named, flags: OFlags, mode: u32) -> Result<Turn, Errno> {
+    fn open_unnamed(&self, asked: &Asked, what: &Named, flags: OFlags, mode: u32) -> Result<Turn, Turn> {
         let mut below = Named { at: what.at, path: Text::of(what.path.as_bytes())? };
         below.path.push(b"/x")?; // an entry of that directory
-        let Some(spot) = self.spot(asked, &below) else { return Ok(Turn::Proceed) };
+        let spot = self.spot_or_turn(asked, &below)?;
         self.ensure_waiting(asked)?;
         let opened = self.with_mask(asked, || {
             openat(&spot.parent, c".", passed_on(flags), Mode::from_raw_mode(mode & 0o777))
@@ -343,10 +346,10 @@ impl Desk<'_> {
         Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
     }
 
-    fn open_file(&self, asked: &Asked, mut what: Named, flags: OFlags, mode: u32) -> Result<Turn, Errno> {
+    fn open_file(&self, asked: &Asked, mut what: Named, flags: OFlags, mode: u32) -> Result<Turn, Turn> {
         let mut spot = match own_descriptor(what.path.as_bytes()) {
             Some(number) => return self.reopen(asked, number, flags),
-            None => self.spot(asked, &what),
+            None => Some(self.spot_or_turn(asked, &what)?),
         };
         for _ in 0..LINKS {
             let Some(at) = spot else { return Ok(Turn::Proceed) };
@@ -406,7 +409,7 @@ impl Desk<'_> {
     }
 
     /// Opens a file anew that a caller names by its own descriptor.
-    fn reopen(&self, asked: &Asked, number: i32, flags: OFlags) -> Result<Turn, Errno> {
+    fn reopen(&self, asked: &Asked, number: i32, flags: OFlags) -> Result<Turn, Turn> {
         let Ok(file) = descriptor_of(asked.thread, number) else { return Ok(Turn::Proceed) };
         let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
         let path = self.path_of(file.as_fd())?;
@@ -421,7 +424,7 @@ impl Desk<'_> {
         Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
     }
 
-    fn truncate(&self, asked: &Asked, what: Named, length: u64) -> Result<Turn, Errno> {
+    fn truncate(&self, asked: &Asked, what: Named, length: u64) -> Result<Turn, Turn> {
         let opened = self.open_file(asked, what, OFlags::WRONLY, 0)?;
         Ok(match opened {
             Turn::Descriptor { file, .. } => Turn::Answer(ftruncate(&file, length)),
@@ -431,7 +434,7 @@ impl Desk<'_> {
     }
 
     /// Landlock does not hold modes, so the kernel never goes on with these calls.
-    fn change_mode(&self, asked: &Asked, what: Named, mode: u32, flags: AtFlags) -> Result<Turn, Errno> {
+    fn change_mode(&self, asked: &Asked, what: Named, mode: u32, flags: AtFlags) -> Result<Turn, Turn> {
         if let Some(number) = own_descriptor(what.path.as_bytes()) {
             return self.change_mode_of(asked, number, mode);
         }
@@ -446,7 +449,7 @@ impl Desk<'_> {
         self.change_mode_at(asked, &target, mode)
     }
 
-    fn change_mode_of(&self, asked: &Asked, descriptor: i32, mode: u32) -> Result<Turn, Errno> {
+    fn change_mode_of(&self, asked: &Asked, descriptor: i32, mode: u32) -> Result<Turn, Turn> {
         let file = descriptor_of(asked.thread, descriptor)?;
         if rustix::fs::fcntl_getfl(&file)?.contains(OFlags::PATH) {
             return Ok(Turn::Answer(Err(Errno::BADF)));
@@ -458,7 +461,7 @@ impl Desk<'_> {
         Ok(Turn::Answer(fchmod(&file, Mode::from_raw_mode(mode & 0o7777))))
     }
 
-    fn change_mode_at(&self, asked: &Asked, target: &OwnedFd, mode: u32) -> Result<Turn, Errno> {
+    fn change_mode_at(&self, asked: &Asked, target: &OwnedFd, mode: u32) -> Result<Turn, Turn> {
         if self.refuses_mode(target)? {
             return Ok(REFUSED);
         }
@@ -476,7 +479,7 @@ impl Desk<'_> {
     }
 
     /// What a path of a caller names, opened without being read.
-    fn target(&self, asked: &Asked, what: &Named, no_follow: bool) -> Result<OwnedFd, Errno> {
+    pub(super) fn target(&self, asked: &Asked, what: &Named, no_follow: bool) -> Result<OwnedFd, Errno> {
         let follow = if no_follow { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = OFlags::PATH | OFlags::CLOEXEC | follow;
         let base = self.base(asked, what.at, what.path.as_bytes()).ok_or(Errno::NOENT)?;

@@ -15,25 +15,101 @@ pub(super) struct Named {
 
 /// What a caller wants done.
 pub(super) enum Call {
-    Open { what: Named, flags: OFlags, mode: u32 },
-    MakeDirectory { what: Named, mode: u32 },
-    MakeNode { what: Named, mode: u32, device: u64 },
-    MakeLink { what: Named, text: Text },
-    Link { from: Named, to: Named, flags: AtFlags },
-    Rename { from: Named, to: Named, flags: u32 },
-    Remove { what: Named, flags: AtFlags },
-    Truncate { what: Named, length: u64 },
-    ChangeMode { what: Named, mode: u32, flags: AtFlags },
-    ChangeModeOf { descriptor: i32, mode: u32 },
+    Open {
+        what: Named,
+        flags: OFlags,
+        mode: u32,
+    },
+    MakeDirectory {
+        what: Named,
+        mode: u32,
+    },
+    MakeNode {
+        what: Named,
+        mode: u32,
+        device: u64,
+    },
+    MakeLink {
+        what: Named,
+        text: Text,
+    },
+    Link {
+        from: Named,
+        to: Named,
+        flags: AtFlags,
+    },
+    Rename {
+        from: Named,
+        to: Named,
+        flags: u32,
+    },
+    Remove {
+        what: Named,
+        flags: AtFlags,
+    },
+    Truncate {
+        what: Named,
+        length: u64,
+    },
+    ChangeMode {
+        what: Named,
+        mode: u32,
+        flags: AtFlags,
+    },
+    ChangeModeOf {
+        descriptor: i32,
+        mode: u32,
+    },
     Umask,
-    Connect,
+    /// Connects a socket; where the address is, and how long.
+    Connect {
+        address: u64,
+        length: u64,
+    },
+    /// Starts a program; where the list of its arguments is.
+    Execute {
+        what: Named,
+        arguments: u64,
+    },
+    /// Lets a socket be reached.
+    Listen {
+        descriptor: i32,
+    },
+    /// Asks what is there.
+    Look {
+        what: Named,
+    },
 }
 
 const CWD: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 const CREATE: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC).cast_unsigned() as u64;
 const REMOVE_DIRECTORY: u64 = libc::AT_REMOVEDIR.cast_unsigned() as u64;
 
+/// What makes an open more than a look.
+const CHANGES: OFlags =
+    OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::TRUNC).union(OFlags::TMPFILE);
+
 impl Call {
+    /// Whether it is only looked at here: the kernel goes on with it.
+    pub(super) fn changes_nothing(&self) -> bool {
+        match self {
+            Self::Execute { .. } | Self::Listen { .. } | Self::Look { .. } => true,
+            // A directory is no change, though it is a bit of the flag for unnamed files.
+            Self::Open { flags, .. } => !(*flags - OFlags::DIRECTORY).intersects(CHANGES - OFlags::DIRECTORY),
+            Self::MakeDirectory { .. }
+            | Self::MakeNode { .. }
+            | Self::MakeLink { .. }
+            | Self::Link { .. }
+            | Self::Rename { .. }
+            | Self::Remove { .. }
+            | Self::Truncate { .. }
+            | Self::ChangeMode { .. }
+            | Self::ChangeModeOf { .. }
+            | Self::Umask
+            | Self::Connect { .. } => false,
+        }
+    }
+
     /// Reads a call. `None` for one that is not known here.
     pub(super) fn read(asked: &Asked) -> Result<Option<Self>, Errno> {
         let [a, b, c, d, e, _] = asked.arguments;
@@ -52,7 +128,15 @@ impl Call {
             libc::SYS_fchmodat2 => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(d) },
             libc::SYS_fchmod => Self::ChangeModeOf { descriptor: low(a).cast_signed(), mode: low(b) },
             libc::SYS_umask => Self::Umask,
-            libc::SYS_connect => Self::Connect,
+            libc::SYS_connect => Self::Connect { address: b, length: c },
+            libc::SYS_execve => Self::Execute { what: named(CWD, a)?, arguments: b },
+            libc::SYS_execveat => Self::Execute { what: named(a, b)?, arguments: c },
+            libc::SYS_listen => Self::Listen { descriptor: low(a).cast_signed() },
+            libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_readlinkat => Self::Look { what: named(a, b)? },
             _ => return Self::read_older(asked),
         }))
     }
@@ -75,6 +159,9 @@ impl Call {
             }
             libc::SYS_unlink => Self::Remove { what: here(a)?, flags: AtFlags::empty() },
             libc::SYS_rmdir => Self::Remove { what: here(a)?, flags: at_flags(REMOVE_DIRECTORY) },
+            libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink => {
+                Self::Look { what: here(a)? }
+            }
             libc::SYS_chmod => Self::ChangeMode { what: here(a)?, mode: low(b), flags: AtFlags::empty() },
             _ => return Ok(None),
         }))
@@ -96,7 +183,7 @@ fn read_named(asked: &Asked, at: u64, path: u64) -> Result<Named, Errno> {
     Ok(Named { at: low(at).cast_signed(), path: read_text(asked, path)? })
 }
 
-fn read_text(asked: &Asked, address: u64) -> Result<Text, Errno> {
+pub(super) fn read_text(asked: &Asked, address: u64) -> Result<Text, Errno> {
     let mut text = Text::new();
     text.fill(|room| notify::read_string(asked.thread, address, room))?;
     Ok(text)

@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use super::call::Named;
 use super::text::{Split, Text, lies_in, split};
-use super::{Desk, Identity};
+use super::{Desk, Identity, Turn};
 use crate::native::guarded::{Guarded, PRIVATE, Tree};
 use crate::sys::notify::Asked;
 use crate::weakened;
@@ -52,6 +52,38 @@ impl<'a> Desk<'a> {
             }
             Some(base) => self.spot_from(base.as_fd(), path),
         }
+    }
+
+    /// The same of a call that changes something there, or what becomes of the call instead.
+    ///
+    /// The kernel decides what leads elsewhere, but not what leads nowhere: until it looks, another thread may have made the
+    /// missing directory, and the net refuses whatever was not judged here.
+    pub(super) fn spot_or_turn(&self, asked: &Asked, what: &Named) -> Result<Spot<'a>, Turn> {
+        if let Some(spot) = self.spot(asked, what) {
+            return Ok(spot);
+        }
+        if self.is_nowhere(asked, what) {
+            return Err(Errno::NOENT.into());
+        }
+        self.spot(asked, what).ok_or(Turn::Proceed)
+    }
+
+    /// Whether a directory on the way is missing. What is this process' own is not the caller's.
+    fn is_nowhere(&self, asked: &Asked, what: &Named) -> bool {
+        let path = what.path.as_bytes();
+        if path.starts_with(b"/proc/") || path.starts_with(b"/dev/") {
+            return false;
+        }
+        let Some(Split { parent, .. }) = split(path) else { return false };
+        let opened = match self.base(asked, what.at, path) {
+            None => return false,
+            Some(None) => directory(self.root.as_fd(), parent, ResolveFlags::empty()),
+            Some(Some(base)) if path.first() == Some(&b'/') => {
+                directory(base.as_fd(), parent, ResolveFlags::IN_ROOT)
+            }
+            Some(Some(base)) => directory(base.as_fd(), parent, ResolveFlags::empty()),
+        };
+        opened.is_err_and(|errno| errno == Errno::NOENT)
     }
 
     /// The same from a directory that is open here.
@@ -122,7 +154,10 @@ impl<'a> Desk<'a> {
             Role::Free => Judged::Free,
             Role::OnTheWay => Judged::OnTheWay,
             Role::Protected if self.guarded.is_lifted(real) || self.is_fresh(real) => Judged::Free,
-            Role::Protected => Judged::Refused,
+            Role::Protected => {
+                self.tell_protected(real);
+                Judged::Refused
+            }
         }
     }
 
@@ -180,6 +215,10 @@ impl<'a> Desk<'a> {
             return false;
         }
         let Ok(directory) = spot.tree.real(spot.inside.as_bytes()) else { return true };
+        // Whatever runs code in a submodule's repository was judged before it is one.
+        if run_later::is_module(directory.as_bytes(), &Around { desk: self }) {
+            return false;
+        }
         let is_there = |part: &&[u8]| self.exists(directory.as_bytes(), part) != Some(false);
         let others = PARTS.iter().filter(|part| !part.eq_ignore_ascii_case(name));
         !self.is_fresh(directory.as_bytes())

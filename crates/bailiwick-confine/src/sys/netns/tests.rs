@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::plan::{Network, Plan};
+use bailiwick_policy::plan::Plan;
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn request(grants: &[&str]) -> Request {
     let grants: Vec<_> = grants.iter().map(|text| text.parse().unwrap()).collect();
     let authority = Authority::of(&grants).unwrap();
     let plan = Plan::of("t", &authority, &HostFacts::unknown()).unwrap();
-    Request::of(plan.network()).unwrap().unwrap()
+    Request::of(&plan).unwrap()
 }
 
 fn opened(request: &Request) -> Sockets {
@@ -178,11 +178,24 @@ fn any_port_without_redirection_is_refused() {
 
 #[test]
 fn no_network_asks_for_nothing() {
-    assert!(Request::of(&Network::None).unwrap().is_none());
-    assert!(Request::of(&Network::Any).unwrap().is_some_and(|request| request.any));
+    let of = |authority: &Authority| Request::of(&Plan::of("t", authority, &HostFacts::unknown()).unwrap());
+    let none = of(&Authority::bottom()).unwrap();
+    assert!(!none.egress && !none.is_entered());
+    let any = of(&Authority::top()).unwrap();
+    assert!(any.egress && any.any && !any.is_entered());
     let many: Vec<String> = (1..=17).map(|port| format!("net:connect:127.0.0.1:{port}")).collect();
     let grants: Vec<_> = many.iter().map(|text| text.parse().unwrap()).collect();
     let authority = Authority::of(&grants).unwrap();
     let plan = Plan::of("t", &authority, &HostFacts::unknown()).unwrap();
-    assert!(Request::of(plan.network()).is_err(), "there is no room for so many");
+    assert!(Request::of(&plan).is_err(), "there is no room for so many");
+}
+
+#[test]
+fn a_port_that_is_listened_on_is_the_sandbox_s_own() {
+    let wanted = request(&["net:connect:localhost:7000-7100", "net:listen:7050", "net:listen:7100"]);
+    assert_eq!(wanted.loopback(), [(7000, 7049), (7051, 7099)]);
+    assert!(wanted.is_entered() && !request(&["net:connect:localhost:80"]).is_entered());
+    let alone = request(&["net:listen:80"]);
+    assert!(alone.is_entered() && !alone.egress);
+    assert_eq!(request(&["net:listen:80", "net:connect:a.test:80"]).inward, Inward::Contested);
 }

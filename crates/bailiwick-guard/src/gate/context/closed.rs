@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bailiwick_policy::authority::Request;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
@@ -60,7 +61,7 @@ impl ToolContext {
         let message =
             format!("write of \"{}\", which runs code later, must be granted by name", text.escape_debug());
         let smallest = Capability::Fs { actions: FsActions::WRITE, path: PathPattern::below(real) };
-        Some(Denial::new(code, message).smallest(smallest.to_string()))
+        Some(Denial::new(code, message).with_request(Request::Write(real.clone())).with_smallest([smallest]))
     }
 
     /// Whether the grant names a protected name that the path is or lies in.

@@ -104,7 +104,7 @@ impl ToolContext {
                 })?;
             } else {
                 self.still_granted()?;
-                self.record(format!("look into {real}"))?;
+                self.record(format!("look into {real}"), None)?;
             }
             match open_exactly(&real, How::Read) {
                 Ok(file) => return Ok(Place { file, path: real, whole: reach == Reach::Whole }),
@@ -148,7 +148,7 @@ impl ToolContext {
                 Ok(written) => return Ok(written),
                 Err(NotReplaced::NotOpened(not_opened)) => self.look_again(path, not_opened)?,
                 Err(NotReplaced::Other(why)) => {
-                    return Err(ToolError::Other(format!("cannot write `{}`: {why}", path.escape_debug())));
+                    return Err(ToolError::failed(format!("cannot write `{}`: {why}", path.escape_debug())));
                 }
                 Err(NotReplaced::Denied(error)) => return Err(error),
             }
@@ -163,7 +163,7 @@ impl ToolContext {
     pub(crate) fn append(&self, path: &str, content: &[u8]) -> Result<Written, ToolError> {
         let existed = std::fs::exists(self.real(path)?.to_string()).unwrap_or(true);
         let mut file = self.open_write(path, WriteMode::Append)?;
-        let failed = |error| ToolError::Other(format!("cannot write `{}`: {error}", path.escape_debug()));
+        let failed = |error| ToolError::failed(format!("cannot write `{}`: {error}", path.escape_debug()));
         file.write_all(content).map_err(failed)?;
         Ok(Written { created: !existed, atomic: false })
     }
@@ -409,6 +409,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::outcome::Output;
     use crate::{Registry, Session, Tool};
     use bailiwick_journal::{Journal, Options, new_session};
     use bailiwick_policy::caveats::Caveats;
@@ -425,7 +426,7 @@ mod tests {
             json!({})
         }
 
-        async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Value, ToolError> {
+        async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
             let path = args["path"].as_str().unwrap();
             let stamp = Stamp::of(&context.open_read(path)?).unwrap();
             match args["meanwhile"].as_str() {
@@ -434,7 +435,7 @@ mod tests {
                 None => {}
             }
             context.replace(path, b"late", Only::Same(stamp))?;
-            Ok(Value::Null)
+            Ok(Output::default())
         }
     }
 
@@ -449,10 +450,10 @@ mod tests {
         let late = |meanwhile: Value| {
             std::fs::write(&path, "first").unwrap();
             let args = json!({ "path": path.to_str().unwrap(), "meanwhile": meanwhile });
-            let done = runtime.block_on(registry.dispatch_oneshot("late", args, &Caveats::top()));
+            let done = runtime.block_on(registry.dispatch("late", args, &Caveats::top()));
             (done.map_err(|error| error.to_string()), std::fs::read_to_string(&path).unwrap_or_default())
         };
-        assert_eq!(late(Value::Null), (Ok(Value::Null), "late".to_owned()));
+        assert_eq!(late(Value::Null), (Ok(Output::default()), "late".to_owned()));
         for (meanwhile, left) in [("second", "second"), ("gone", "")] {
             let (said, is) = late(meanwhile.into());
             assert!(said.unwrap_err().contains("changed since it was read"));

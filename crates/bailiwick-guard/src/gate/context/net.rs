@@ -5,9 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bailiwick_policy::authority::Request;
 #[cfg(feature = "fetch")]
-use bailiwick_policy::journal::{Decision, Kind};
+use bailiwick_journal::format::{Decision, Kind};
+use bailiwick_policy::authority::Request;
 use bailiwick_policy::net::{Host, NetRequest, canonical_ip, is_special};
 
 use super::ToolContext;

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use bailiwick_confine::{Exit, Status};
-use bailiwick_egress::Event;
+use bailiwick_launch::{Exit, NetworkEvent, Status};
 use bailiwick_policy::denial::Denial;
 use bailiwick_policy::enforcement::Level;
 use serde_json::{Map, Value, json};
 
 use super::script::Ending;
 use super::streams::Captured;
+use crate::outcome::Output;
+
+/// Where clients find what held a call: `_meta` of the protocol, for a model has no use for it.
+const ENFORCEMENT: &str = "dev.bailiwick/enforcement";
+/// More notes than these are only counted.
+const MOST_NOTES: usize = 10;
 
 /// Everything that a result says.
 pub(super) struct Answer {
@@ -47,9 +52,15 @@ impl Answer {
         Self { code, signal, timed_out, denied, statuses, dropped }
     }
 
-    pub(super) fn to_json(&self, out: Captured, err: Captured, network: &[Event]) -> Value {
+    /// The result, with what held it beside it.
+    pub(super) fn to_output(&self, out: Captured, err: Captured, network: &[NetworkEvent]) -> Output {
+        let structured = Some(self.structured(out, err, network));
+        let meta = Map::from_iter([(ENFORCEMENT.to_owned(), self.enforcement())]);
+        Output { structured, meta, ..Output::default() }
+    }
+
+    fn structured(&self, out: Captured, err: Captured, network: &[NetworkEvent]) -> Value {
         let dropped: BTreeSet<&String> = self.dropped.iter().collect();
-        let notes: BTreeSet<&String> = self.statuses.iter().flat_map(|status| &status.details).collect();
         let denials = self.denied.iter().map(denied).chain(network.iter().filter_map(refused));
         json!({
             "exit_code": self.code,
@@ -61,9 +72,17 @@ impl Answer {
             "stderr_truncated": err.truncated,
             "denials": denials.collect::<Vec<Value>>(),
             "dropped_env": dropped,
+        })
+    }
+
+    /// What held the programs, by whom each axis was held, and what of the grant was left out.
+    fn enforcement(&self) -> Value {
+        let notes: BTreeSet<&String> = self.statuses.iter().flat_map(|status| &status.details).collect();
+        json!({
             "sandbox": self.statuses.first().map(|status| status.backend),
-            "enforcement": self.levels(),
-            "notes": notes,
+            "levels": self.levels(),
+            "notes": notes.iter().take(MOST_NOTES).collect::<Vec<_>>(),
+            "more_notes": notes.len().saturating_sub(MOST_NOTES),
         })
     }
 
@@ -81,10 +100,10 @@ impl Answer {
 }
 
 fn denied(denial: &Denial) -> Value {
-    json!({ "code": denial.code().as_str(), "message": denial.message(), "grant": denial.smallest_grant() })
+    json!({ "code": denial.code().as_str(), "message": denial.message(), "grant": denial.smallest_lines() })
 }
 
-fn refused(event: &Event) -> Option<Value> {
+fn refused(event: &NetworkEvent) -> Option<Value> {
     let refusal = event.refusal()?;
     let port = event.port().map(|port| format!(":{port}")).unwrap_or_default();
     let message = format!("{}{port}: {}", event.host(), refusal.code().meaning());
@@ -121,17 +140,10 @@ pub(super) fn schema() -> Value {
                 },
             },
             "dropped_env": texts("Variables that were not set because they make programs load other code."),
-            "sandbox": maybe("string", "What held the programs; null if none was started."),
-            "enforcement": {
-                "type": "object",
-                "description": "Per axis, who held it.",
-                "additionalProperties": { "enum": Level::ALL.map(Level::as_str) },
-            },
-            "notes": texts("What of the grant was left out or could not be covered."),
         },
         "required": [
             "exit_code", "signal", "stdout", "stderr", "timed_out", "stdout_truncated", "stderr_truncated",
-            "denials", "dropped_env", "sandbox", "enforcement", "notes",
+            "denials", "dropped_env",
         ],
         "additionalProperties": false,
     })

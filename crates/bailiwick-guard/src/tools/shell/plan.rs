@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use bailiwick_confine::host::{located, with_locked, with_own};
+use bailiwick_launch::{HostPlanner, PlanError};
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{FileGrant, Plan};
+use bailiwick_policy::plan::Plan;
 
 use super::args::is_loader;
 use crate::gate::ToolContext;
@@ -21,8 +19,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn of(context: &ToolContext) -> Result<Self, String> {
-        let plan = plan(context)?;
+    pub(super) fn of(context: &ToolContext) -> Result<Self, PlanError> {
+        let plan = shell_plan(context.authority(), context.own(), context.session())?;
         let granted = variables(&plan, context);
         Ok(Self { plan, granted })
     }
@@ -39,10 +37,6 @@ impl Held {
     }
 }
 
-pub(super) fn plan(context: &ToolContext) -> Result<Plan, String> {
-    shell_plan(context.authority(), context.own(), context.session())
-}
-
 /// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these folders are
 /// Bailiwick's own.
 ///
@@ -52,18 +46,10 @@ pub fn shell_plan<'a>(
     authority: &Authority,
     mut own: impl Iterator<Item = &'a Path>,
     session: &Session,
-) -> Result<Plan, String> {
-    let of = |facts: &HostFacts| Plan::of("shell", authority, facts);
-    let first = of(&HostFacts::unknown()).map_err(|finding| finding.to_string())?;
-    let known = own.try_fold(HostFacts::unknown(), |known, own| {
-        let own = own.to_str().and_then(|path| AbsPath::new(path).ok());
-        own.map(|own| with_own(known, own)).ok_or("a folder of Bailiwick's own is not text")
-    })?;
-    let locked = session.locked().iter();
-    let known = locked.filter_map(|file| AbsPath::new(file.to_str()?).ok()).fold(known, with_locked);
-    let known = located(known, first.files().iter().map(FileGrant::path));
-    let known = known.map_err(|unseen| format!("{unseen}: {}", unseen.source))?;
-    of(&known).map_err(|finding| finding.to_string())
+) -> Result<Plan, PlanError> {
+    let planner = own.try_fold(HostPlanner::default(), HostPlanner::hiding)?;
+    let planner = session.locked().iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::locking)?;
+    planner.authority_plan("shell", authority)
 }
 
 /// Those that are read are recorded; those that are injected are the grant's own doing.

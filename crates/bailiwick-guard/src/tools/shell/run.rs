@@ -7,23 +7,18 @@
 
 use std::io::{Error, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use bailiwick_confine::{
-    Command, Confined, Exit, Fault, Options, Prepared, Refusal, Status, Stdio, Step, System,
+use bailiwick_launch::{
+    Command, Exit, Launch, LaunchError, Launched, NameSources, NetworkEvent, NetworkRefusals, Recorder,
+    Status, Stdio, System,
 };
-use bailiwick_egress::{Egress, Event, Resolver, Running, Sockets};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::streams;
-use bailiwick_journal::Journal;
-
 use crate::gate::ToolContext;
-use crate::network_events::network_event;
-use crate::session::FixedHosts;
 
 /// One program of a pipeline.
 pub(super) struct Stage {
@@ -47,38 +42,26 @@ pub(super) struct Ended {
     pub(super) held: Vec<Status>,
 }
 
-/// How names are found, and where decisions of the network go: the journal, and those that refuse into the result.
+/// How names are found, and where programs and decisions of their network are recorded; those that refuse are named
+/// in the result.
 #[derive(Clone)]
 pub(super) struct Witness {
-    journal: Journal,
-    tool: String,
-    names: (Resolver, FixedHosts),
-    refused: Arc<Mutex<Vec<Event>>>,
+    recorder: Recorder,
+    names: NameSources,
+    refusals: NetworkRefusals,
 }
 
 impl Witness {
     pub(super) fn of(context: &ToolContext) -> Self {
-        let (journal, tool) = (context.journal().clone(), context.tool().to_string());
-        Self { journal, tool, names: context.session().names(), refused: Arc::default() }
+        let (recorder, names) = (context.recorder(), context.session().names().clone());
+        Self { recorder, names, refusals: NetworkRefusals::default() }
     }
 
     /// What the network was refused so far, each once.
-    pub(super) fn refused(&self) -> Vec<Event> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn note(&self, event: &Event) {
-        // A journal that takes no more refuses the next call; the decision itself stands.
-        drop(self.journal.append(network_event(event, &self.tool)));
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if event.refusal().is_some() && refused.len() < MAX_REFUSED && !refused.contains(event) {
-            refused.push(event.clone());
-        }
+    pub(super) fn refused(&self) -> Vec<NetworkEvent> {
+        self.refusals.all()
     }
 }
-
-/// How many refusals of the network one result names.
-const MAX_REFUSED: usize = 64;
 
 /// Runs programs side by side until all have ended or the deadline is over.
 pub(super) async fn pipeline(
@@ -96,11 +79,7 @@ pub(super) async fn pipeline(
 
 /// A program that runs, or the reason why it does not.
 enum Slot {
-    /// The network ends with the program.
-    Running {
-        confined: Box<Confined>,
-        _network: Option<Running>,
-    },
+    Running(Box<Launched>),
     Over(Outcome),
 }
 
@@ -120,14 +99,14 @@ fn run(stages: Vec<Stage>, witness: &Witness, given_up: &OwnedFd, deadline: Inst
 impl Slot {
     fn status(&self) -> Option<Status> {
         match self {
-            Self::Running { confined, .. } => Some(confined.status().clone()),
+            Self::Running(launched) => Some(launched.status().clone()),
             Self::Over(_) => None,
         }
     }
 
     fn outcome(self) -> Result<Outcome, Error> {
         match self {
-            Self::Running { mut confined, .. } => confined.wait().map(Outcome::Ended).map_err(Error::other),
+            Self::Running(launched) => ended(*launched),
             Self::Over(outcome) => Ok(outcome),
         }
     }
@@ -137,7 +116,7 @@ impl Slot {
 fn watch(slots: &mut [Slot], given_up: &OwnedFd, deadline: Instant) -> Result<bool, Error> {
     loop {
         let running = slots.iter().filter_map(|slot| match slot {
-            Slot::Running { confined, .. } => Some(confined.as_fd()),
+            Slot::Running(launched) => Some(launched.as_fd()),
             Slot::Over(_) => None,
         });
         let mut asked: Vec<_> = running.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -157,7 +136,7 @@ fn watch(slots: &mut [Slot], given_up: &OwnedFd, deadline: Instant) -> Result<bo
             slots.iter_mut().for_each(Slot::kill);
             return Ok(ready == 0);
         }
-        let running = slots.iter_mut().filter(|slot| matches!(slot, Slot::Running { .. }));
+        let running = slots.iter_mut().filter(|slot| matches!(slot, Slot::Running(_)));
         for (slot, _) in running.zip(ended).filter(|(_, ended)| *ended) {
             slot.settle()?;
         }
@@ -166,17 +145,23 @@ fn watch(slots: &mut [Slot], given_up: &OwnedFd, deadline: Instant) -> Result<bo
 
 impl Slot {
     fn kill(&mut self) {
-        if let Self::Running { confined, .. } = self {
-            confined.kill();
+        if let Self::Running(launched) = self {
+            launched.kill();
         }
     }
 
     fn settle(&mut self) -> Result<(), Error> {
-        if let Self::Running { confined, .. } = self {
-            *self = Self::Over(Outcome::Ended(confined.wait().map_err(Error::other)?));
-        }
+        let over = Self::Over(Outcome::Ended(Exit::Code(0)));
+        *self = Self::Over(std::mem::replace(self, over).outcome()?);
         Ok(())
     }
+}
+
+/// How a program ended; its end is recorded.
+fn ended(mut launched: Launched) -> Result<Outcome, Error> {
+    let exit = launched.wait().map_err(Error::other)?;
+    launched.finish(&exit.to_string()).map_err(Error::other)?;
+    Ok(Outcome::Ended(exit))
 }
 
 /// Starts one program; that there is none is said on its errors and is no fault.
@@ -201,27 +186,13 @@ fn start(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, Error
 
 /// A started program; or why not, with a shell's code for it if the program itself is the reason.
 fn confined(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, (Option<i32>, Error)> {
-    let prepared = Prepared::on(system, &stage.plan, stage.command, Options::default())
-        .map_err(|refusal| (shell_code(&refusal), Error::other(refusal)))?;
-    let started = prepared
-        .spawn()
-        .map_err(|fault: Fault| ((fault.step == Step::Exec).then_some(126), Error::other(fault)));
-    let mut confined = started?;
-    let network = confined.take_egress().map(|sockets| {
-        let bailiwick_confine::EgressSockets { dns_udp, dns_tcp, relays, redirected } = sockets;
-        let sockets = Sockets { dns_udp, dns_tcp, relays, redirected };
-        let witness = witness.clone();
-        let (resolver, hosts) = witness.names.clone();
-        let events = Box::new(move |event| witness.note(&event));
-        let options =
-            bailiwick_egress::Options { events, resolver, hosts, ..bailiwick_egress::Options::default() };
-        Egress::new(stage.plan.network(), options).serve(sockets)
-    });
-    let network = network.transpose().map_err(|fault| (None, fault))?;
-    Ok(Slot::Running { confined: Box::new(confined), _network: network })
-}
-
-/// The code that shells have for a program that is not there or is none.
-fn shell_code(refusal: &Refusal) -> Option<i32> {
-    Some(i32::from(refusal.exit_code())).filter(|code| *code != 125)
+    let launch = Launch::new(&stage.plan, stage.command, witness.recorder.clone())
+        .on_system(system)
+        .with_names(witness.names.clone())
+        .noting_refusals(witness.refusals.clone());
+    let started = launch.prepare().map_err(LaunchError::from).and_then(|ready| ready.start());
+    match started {
+        Ok(launched) => Ok(Slot::Running(Box::new(launched))),
+        Err(error) => Err((error.shell_code(), Error::other(error))),
+    }
 }

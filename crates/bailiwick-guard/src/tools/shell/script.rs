@@ -111,7 +111,7 @@ impl Outside {
 
 impl From<Outside> for ToolError {
     fn from(outside: Outside) -> Self {
-        Self::Other(outside.0)
+        Self::failed(outside.0)
     }
 }
 

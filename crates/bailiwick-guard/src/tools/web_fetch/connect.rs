@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bailiwick_egress::Lookup;
+use bailiwick_launch::Lookup;
 use bailiwick_policy::net::{Host, NetRequest, Scheme, canonical_ip};
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -21,6 +21,34 @@ use crate::tool::ToolError;
 const MAX_DIAL: Duration = Duration::from_secs(5);
 /// How many addresses are tried.
 const MAX_DIALS: usize = 4;
+
+/// Why no server can be spoken to inside TLS.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum TlsError {
+    #[error("a root certificate cannot be used: {0}")]
+    Root(rustls::Error),
+    #[error("this host has no root certificates, so no server can be trusted")]
+    NoRoots,
+    #[error("{0}")]
+    Config(rustls::Error),
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("`{0}`: {1}")]
+    Name(String, InvalidDnsNameError),
+    #[error("no secure connection to `{0}`: {1}")]
+    Handshake(String, std::io::Error),
+    #[error("`{0}` has no address")]
+    NoAddress(String),
+    #[error("cannot connect to {0}: {1}")]
+    Refused(IpAddr, std::io::Error),
+    #[error("cannot connect to {0}: no answer within {seconds} s", seconds = MAX_DIAL.as_secs())]
+    Silent(IpAddr),
+}
 
 /// A connection, plain or inside TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -37,10 +65,10 @@ impl WebFetch {
     ) -> Result<Box<dyn Stream>, ToolError> {
         let addresses = resolved(lookup, &target.host).await;
         if addresses.is_empty() {
-            return Err(failed(format!("`{}` has no address", target.host)));
+            return Err(failed(ConnectError::NoAddress(target.host.to_string())));
         }
         context.check_addresses(request, &addresses)?;
-        let (stream, address) = dial(&addresses, target.port).await.map_err(failed)?;
+        let (stream, address) = dial(target, &addresses).await.map_err(failed)?;
         context.reached(request, address);
         match target.scheme {
             Scheme::Http => Ok(Box::new(stream)),
@@ -48,30 +76,29 @@ impl WebFetch {
         }
     }
 
-    async fn secured(&self, stream: TcpStream, host: &Host) -> Result<impl Stream + use<>, String> {
+    async fn secured(&self, stream: TcpStream, host: &Host) -> Result<impl Stream + use<>, ConnectError> {
         let config = self.tls.get_or_init(|| self.client_config()).clone()?;
         let name = match host {
-            Host::Name(name) => {
-                ServerName::try_from(name.to_string()).map_err(|error| format!("`{host}`: {error}"))?
-            }
+            Host::Name(name) => ServerName::try_from(name.to_string())
+                .map_err(|source| ConnectError::Name(host.to_string(), source))?,
             Host::Ip(ip) => ServerName::IpAddress((*ip).into()),
         };
         let secured = TlsConnector::from(config).connect(name, stream).await;
-        secured.map_err(|error| format!("no secure connection to `{host}`: {error}"))
+        secured.map_err(|source| ConnectError::Handshake(host.to_string(), source))
     }
 
-    fn client_config(&self) -> Result<Arc<ClientConfig>, String> {
+    fn client_config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         for own in &self.roots {
-            roots.add(own.clone()).map_err(|error| format!("a root certificate cannot be used: {error}"))?;
+            roots.add(own.clone()).map_err(TlsError::Root)?;
         }
         if roots.is_empty() {
-            return Err("this host has no root certificates, so no server can be trusted".to_owned());
+            return Err(TlsError::NoRoots);
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.map_err(|error| error.to_string())?;
+        let config = config.map_err(TlsError::Config)?;
         let mut config = config.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
@@ -91,14 +118,14 @@ async fn resolved(lookup: &Lookup, host: &Host) -> Vec<IpAddr> {
 }
 
 /// Connects to the first of the addresses that answers.
-async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), String> {
-    let mut why = String::new();
+async fn dial(target: &Target, addresses: &[IpAddr]) -> Result<(TcpStream, IpAddr), ConnectError> {
+    let mut why = ConnectError::NoAddress(target.host.to_string());
     for address in addresses.iter().take(MAX_DIALS) {
-        match tokio::time::timeout(MAX_DIAL, TcpStream::connect((*address, port))).await {
+        match tokio::time::timeout(MAX_DIAL, TcpStream::connect((*address, target.port))).await {
             Ok(Ok(stream)) => return Ok((stream, *address)),
-            Ok(Err(error)) => why = format!("{address}: {error}"),
-            Err(_) => why = format!("{address}: no answer within {} s", MAX_DIAL.as_secs()),
+            Ok(Err(error)) => why = ConnectError::Refused(*address, error),
+            Err(_) => why = ConnectError::Silent(*address),
         }
     }
-    Err(format!("cannot connect to {why}"))
+    Err(why)
 }

@@ -61,8 +61,19 @@ impl Write for Capped {
     }
 }
 
+/// Why a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DecodeError {
+    #[error("the body's coding `{}` is not known", .0.escape_debug())]
+    Coding(String),
+    #[error("the body unpacks to more than {MAX_RATIO} times its size")]
+    Bomb,
+    #[error("the body cannot be unpacked: {0}")]
+    Packed(std::io::Error),
+}
+
 impl Decoder {
-    pub(super) fn new(coding: Option<&str>, limit: usize) -> Result<Self, String> {
+    pub(super) fn new(coding: Option<&str>, limit: usize) -> Result<Self, DecodeError> {
         let capped = Capped { limit, ..Capped::default() };
         let name = coding.unwrap_or_default().trim().to_ascii_lowercase();
         let coding = match &*name {
@@ -70,13 +81,13 @@ impl Decoder {
             "gzip" | "x-gzip" => Coding::Gzip(MultiGzDecoder::new(capped)),
             "deflate" => Coding::Deflate(Vec::new(), capped),
             "br" => Coding::Brotli(Box::new(DecompressorWriter::new(capped, 4096))),
-            other => return Err(format!("the body's coding `{}` is not known", other.escape_debug())),
+            other => return Err(DecodeError::Coding(other.to_owned())),
         };
         Ok(Self { coding, fed: 0 })
     }
 
     /// Unpacks the next piece.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Fed, String> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Fed, DecodeError> {
         for step in bytes.chunks(STEP) {
             self.fed += step.len();
             let written = self.step(step);
@@ -84,18 +95,18 @@ impl Decoder {
             let unpacks = !matches!(self.coding, Coding::Plain(_));
             let held = self.held();
             if unpacks && held.kept.len() > bound {
-                return Err(format!("the body unpacks to more than {MAX_RATIO} times its size"));
+                return Err(DecodeError::Bomb);
             }
             if held.full {
                 return Ok(Fed::Full);
             }
-            written.map_err(|error| format!("the body cannot be unpacked: {error}"))?;
+            written.map_err(DecodeError::Packed)?;
         }
         Ok(Fed::More)
     }
 
     /// The whole body, and whether it broke off.
-    pub(super) fn finish(mut self) -> Result<(Vec<u8>, bool), String> {
+    pub(super) fn finish(mut self) -> Result<(Vec<u8>, bool), DecodeError> {
         if self.fed == 0 {
             return Ok((Vec::new(), false));
         }

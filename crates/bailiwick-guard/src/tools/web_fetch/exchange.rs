@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::Asked;
 use super::connect::Stream;
-use super::decode::{Decoder, Fed};
+use super::decode::{DecodeError, Decoder, Fed};
 use super::target::Target;
 
 /// All headers of an answer together.
@@ -43,13 +43,28 @@ pub(super) struct Answer {
     pub(super) truncated: bool,
 }
 
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExchangeError {
+    #[error("`{0}` gave no usable answer: {1}")]
+    Unusable(String, String),
+    #[error("`{0}` cannot be asked for: {1}")]
+    Request(String, hyper::http::Error),
+    #[error("the body stalled for {} s", MAX_IDLE.as_secs())]
+    Stalled,
+    #[error("the body broke off: {0}")]
+    BrokeOff(String),
+    #[error(transparent)]
+    Body(#[from] DecodeError),
+}
+
 /// Sends the request and reads the answer.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     target: &Target,
     asked: &Asked,
-) -> Result<Answered, String> {
-    let broken = |error: hyper::Error| format!("`{}` gave no usable answer: {}", target.host, chain(&error));
+) -> Result<Answered, ExchangeError> {
+    let broken = |error: hyper::Error| ExchangeError::Unusable(target.host.to_string(), chain(&error));
     let mut builder = http1::Builder::new();
     builder.max_buf_size(MAX_HEAD).max_header_size(MAX_HEAD).max_headers(MAX_HEADERS);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
@@ -68,7 +83,7 @@ pub(super) async fn exchange(
     Ok(Answered::Here(Answer { status, content_type, body, truncated }))
 }
 
-fn request(target: &Target, method: Method) -> Result<Request<Empty<Bytes>>, String> {
+fn request(target: &Target, method: Method) -> Result<Request<Empty<Bytes>>, ExchangeError> {
     Request::builder()
         .method(method.as_str())
         .uri(target.path_and_query())
@@ -78,19 +93,19 @@ fn request(target: &Target, method: Method) -> Result<Request<Empty<Bytes>>, Str
         .header(ACCEPT_ENCODING, "gzip, deflate, br")
         .header(CONNECTION, "close")
         .body(Empty::new())
-        .map_err(|error| format!("`{}` cannot be asked for: {error}", target.shown()))
+        .map_err(|source| ExchangeError::Request(target.shown().to_owned(), source))
 }
 
 /// Reads the body until it ends or enough of it is there.
-async fn read(response: Response<Incoming>, asked: &Asked) -> Result<(Vec<u8>, bool), String> {
+async fn read(response: Response<Incoming>, asked: &Asked) -> Result<(Vec<u8>, bool), ExchangeError> {
     let coding = header(&response, &CONTENT_ENCODING);
     let mut decoder = Decoder::new(coding.as_deref(), asked.max_bytes)?;
     let mut body = response.into_body();
     loop {
         let next = tokio::time::timeout(MAX_IDLE, body.frame()).await;
-        let next = next.map_err(|_| format!("the body stalled for {} s", MAX_IDLE.as_secs()))?;
-        let Some(frame) = next else { return decoder.finish() };
-        let frame = frame.map_err(|error| format!("the body broke off: {}", chain(&error)))?;
+        let next = next.map_err(|_| ExchangeError::Stalled)?;
+        let Some(frame) = next else { return Ok(decoder.finish()?) };
+        let frame = frame.map_err(|error| ExchangeError::BrokeOff(chain(&error)))?;
         let Some(data) = frame.data_ref() else { continue };
         if decoder.feed(data)? == Fed::Full {
             return Ok((decoder.into_body(), true));

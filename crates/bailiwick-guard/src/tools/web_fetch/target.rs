@@ -3,6 +3,7 @@
 //! Every spelling of an address (`0x7f.1`, `2130706433`, `127.1`) is that address before anything is judged, and dots
 //! in paths are gone. What is judged is what is sent.
 
+use bailiwick_policy::finding::Finding;
 use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, UrlPath};
 use url::Url;
 
@@ -18,43 +19,64 @@ pub(super) struct Target {
     pub(super) port: u16,
 }
 
+/// Why a URL is not requested.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TargetError {
+    #[error("`{}` is not a URL: {source}", text.escape_debug())]
+    NotUrl { text: String, source: url::ParseError },
+    #[error("redirected to `{}`: {source}", text.escape_debug())]
+    Location { text: String, source: url::ParseError },
+    #[error("redirected: {0}")]
+    Redirected(Box<Self>),
+    #[error("redirected from https to `{0}`, which is not followed; ask for it by itself")]
+    Downgraded(String),
+    #[error("`{0}` URLs are not fetched, only http and https")]
+    Scheme(String),
+    #[error("the URL carries a user name or password, which is never sent")]
+    Credentials,
+    #[error("{0}")]
+    Host(String),
+    #[error("the URL names no host")]
+    NoHost,
+}
+
+impl TargetError {
+    fn host(finding: Finding) -> Self {
+        Self::Host(finding.message().to_owned())
+    }
+}
+
 impl Target {
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let url =
-            Url::parse(text).map_err(|error| format!("`{}` is not a URL: {error}", text.escape_debug()))?;
-        Self::of(url)
+    pub(super) fn read(text: &str) -> Result<Self, TargetError> {
+        let url = Url::parse(text).map_err(|source| TargetError::NotUrl { text: text.to_owned(), source })?;
+        Self::from_url(url)
     }
 
     /// Where a redirect from here leads.
-    pub(super) fn follow(&self, location: &str) -> Result<Self, String> {
+    pub(super) fn follow(&self, location: &str) -> Result<Self, TargetError> {
         let to = self.url.join(location);
-        let to = to.map_err(|error| format!("redirected to `{}`: {error}", location.escape_debug()))?;
-        let next = Self::of(to).map_err(|what| format!("redirected: {what}"))?;
+        let to = to.map_err(|source| TargetError::Location { text: location.to_owned(), source })?;
+        let next = Self::from_url(to).map_err(|why| TargetError::Redirected(Box::new(why)))?;
         if self.scheme == Scheme::Https && next.scheme == Scheme::Http {
-            return Err(format!(
-                "redirected from https to `{}`, which is not followed; ask for it by itself",
-                next.shown()
-            ));
+            return Err(TargetError::Downgraded(next.shown().to_owned()));
         }
         Ok(next)
     }
 
-    fn of(mut url: Url) -> Result<Self, String> {
+    fn from_url(mut url: Url) -> Result<Self, TargetError> {
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
-            other => return Err(format!("`{other}` URLs are not fetched, only http and https")),
+            other => return Err(TargetError::Scheme(other.to_owned())),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("the URL carries a user name or password, which is never sent".to_owned());
+            return Err(TargetError::Credentials);
         }
         let host = match url.host() {
             Some(url::Host::Ipv4(ip)) => Host::Ip(ip.into()),
-            Some(url::Host::Ipv6(ip)) => {
-                Host::new(&ip.to_string()).map_err(|found| found.message().to_owned())?
-            }
-            Some(url::Host::Domain(name)) => Host::new(name).map_err(|found| found.message().to_owned())?,
-            None => return Err("the URL names no host".to_owned()),
+            Some(url::Host::Ipv6(ip)) => Host::new(&ip.to_string()).map_err(TargetError::host)?,
+            Some(url::Host::Domain(name)) => Host::new(name).map_err(TargetError::host)?,
+            None => return Err(TargetError::NoHost),
         };
         url.set_fragment(None);
         let port = url.port().unwrap_or(scheme.default_port());
@@ -96,7 +118,7 @@ mod tests {
 
     fn asked(url: &str) -> String {
         let method = Method::new("GET").unwrap();
-        Target::read(url).map_or_else(|what| what, |target| target.request(method).to_string())
+        Target::read(url).map_or_else(|why| why.to_string(), |target| target.request(method).to_string())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bailiwick_guard::tools::Shell;
-use bailiwick_guard::{Call, Grant, News, Registry, Session, ToolError};
+use bailiwick_guard::{Call, Grant, News, Output, Registry, Session, ToolError};
 use bailiwick_journal::Options;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
@@ -96,14 +96,14 @@ impl Desk {
         let into = Arc::clone(&heard);
         let permit = registry.gate().authorize(Call { tool: "shell".into(), args }, &grant, None).unwrap();
         let permit = permit.heard_by(Arc::new(move |news| into.lock().unwrap().push(news)));
-        let out = runtime().block_on(permit.run(&Shell)).unwrap();
+        let out = runtime().block_on(permit.run(&Shell)).unwrap().into_result().unwrap().into_value();
         let news = heard.lock().unwrap().clone();
         (out, news)
     }
 }
 
 pub(super) fn call(registry: &Registry, grant: &Grant, args: Value) -> Result<Value, ToolError> {
-    runtime().block_on(registry.dispatch("shell", args, grant))
+    runtime().block_on(registry.dispatch("shell", args, grant)).map(Output::into_value)
 }
 
 pub(super) fn runtime() -> tokio::runtime::Runtime {

@@ -220,7 +220,7 @@ fn slow_servers_are_left() {
         let started = Instant::now();
         let text = failure(&server, json!({ "timeout_ms": 500 }));
         assert!(text.contains("no answer within 500 ms"), "{text}");
-        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
     let stalled = Server::start("127.0.0.1:0", |_, out| {
         write!(out, "HTTP/1.1 200 OK\r\n{TEXT}\r\nx")?;

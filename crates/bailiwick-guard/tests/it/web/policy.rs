@@ -159,7 +159,7 @@ fn everything_granted_at_once_names_no_private_address() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let caveats = Caveats { net: Scope::All, ..Caveats::top() };
     for host in ["127.0.0.1", "good.test", "localhost", "[::1]"] {
-        let asked = registry.dispatch_oneshot("web_fetch", url(host, server.port), &caveats);
+        let asked = registry.dispatch("web_fetch", url(host, server.port), &caveats);
         assert_eq!(runtime.block_on(asked).unwrap_err().code(), "net-not-granted", "{host}");
     }
     assert!(server.heads().is_empty());

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-use bailiwick_egress::Resolver;
 use bailiwick_guard::tools::WebFetch;
-use bailiwick_guard::{Registry, Session, ToolError};
+use bailiwick_guard::{Output, Registry, Session, ToolError};
 use bailiwick_journal::Options;
+use bailiwick_launch::Resolver;
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::{Caveats, Scope};
 use hickory_proto::op::{Message, OpCode};
@@ -175,7 +175,7 @@ pub(crate) fn fetch(tool: WebFetch, lines: &[&str], args: Value) -> Result<Value
     // Everything, private addresses too: what holds is the ceiling.
     let net = Scope::only(["*:*?blockPrivate=false".to_owned()]);
     let caveats = Caveats { net, ..Caveats::top() };
-    runtime.block_on(registry.dispatch_oneshot("web_fetch", args, &caveats))
+    runtime.block_on(registry.dispatch("web_fetch", args, &caveats)).map(Output::into_value)
 }
 
 /// Fetches one URL from loopback, which is granted.

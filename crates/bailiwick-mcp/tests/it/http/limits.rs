@@ -27,6 +27,7 @@ fn padded(size: usize) -> String {
     modern_body("server/discover", &json!({ "_meta": { "pad": "x".repeat(size - empty.len()) } })).to_string()
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
 const DISCOVER: [(&str, &str); 2] = [("mcp-protocol-version", MODERN), ("mcp-method", "server/discover")];
 
 #[test]
@@ -141,14 +142,13 @@ fn connections_without_the_token_keep_no_client_out() {
         (0..count).map(connect).collect()
     };
     for count in [300, 2000] {
-        let server = Server::start(Limits::default());
+        // Nothing is closed because of its age: a client gets in only because strangers make room.
+        let server = Server::start(limits(|limits| (limits.proof, limits.head) = (HOUR, HOUR)));
         let mut before = server.connect();
-        let since = Instant::now();
         let held = slow_heads(&server, count);
         for _ in 0..5 {
             assert_eq!(server.modern("server/discover", &json!({}), &[]).status, 200);
         }
-        assert!(since.elapsed() < Duration::from_secs(5), "{count}: {:?}", since.elapsed());
         assert!(is_closed(before.try_clone().unwrap()), "the oldest went");
         assert!(before.write_all(b"x").is_err() || is_closed(before));
         drop(held);

@@ -1,25 +1,52 @@
-//! Reading `net` capabilities: `connect` to hosts, `http` and `https` requests.
+//! Reading `net` capabilities: `connect` to hosts, `listen` on ports, `http` and `https` requests.
 
 use super::refine::{Refinement, Refinements};
 use super::{Capability, locate, read_actions, require_scope, span_in, split_actions};
 use crate::finding::{Code, Finding};
 use crate::net::{
     HostPattern, Method, Methods, NetRule, PortRange, Scheme, Schemes, Speech, judge_name,
-    parse_host_pattern, parse_ports,
+    parse_host_pattern, parse_listen, parse_ports,
 };
 use crate::path::{Part, PathPattern, parse_pattern};
 
-const ACTIONS: [(&str, Option<Scheme>); 3] =
-    [("connect", None), ("http", Some(Scheme::Http)), ("https", Some(Scheme::Https))];
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Connect,
+    Listen,
+    Request(Scheme),
+}
+
+const ACTIONS: [(&str, Action); 4] = [
+    ("connect", Action::Connect),
+    ("listen", Action::Listen),
+    ("http", Action::Request(Scheme::Http)),
+    ("https", Action::Request(Scheme::Https)),
+];
 
 /// Reads what follows `net:`.
 pub(super) fn parse_net(text: &str, rest: &str) -> Result<Capability, Finding> {
     let (words, scope) = split_actions(text, rest)?;
     let actions = read_actions(text, "net", words, &ACTIONS)?;
-    let schemes: Vec<Scheme> = actions.iter().copied().flatten().collect();
-    if schemes.is_empty() {
-        let scope = require_scope(text, scope, "a host such as `api.example.com:443`")?;
-        return parse_connect(text, scope);
+    let schemes = actions.iter().filter_map(|action| match action {
+        Action::Request(scheme) => Some(*scheme),
+        Action::Connect | Action::Listen => None,
+    });
+    let schemes: Vec<Scheme> = schemes.collect();
+    match actions.as_slice() {
+        [Action::Connect] => {
+            let scope = require_scope(text, scope, "a host such as `api.example.com:443`")?;
+            return parse_connect(text, scope);
+        }
+        [Action::Listen] => {
+            let scope = require_scope(text, scope, "a port such as `8080`")?;
+            return read_listen(text, scope);
+        }
+        [..] if actions.contains(&Action::Listen) => {
+            return Err(Finding::new(Code::CapActionMixed, "`listen` takes a port, the others do not")
+                .at(span_in(text, words))
+                .help("write two capabilities"));
+        }
+        [..] => {}
     }
     if schemes.len() < actions.len() {
         return Err(Finding::new(
@@ -31,6 +58,12 @@ pub(super) fn parse_net(text: &str, rest: &str) -> Result<Capability, Finding> {
     }
     let scope = require_scope(text, scope, "methods, `*`, or a URL")?;
     parse_http(text, scope, &schemes)
+}
+
+fn read_listen(text: &str, scope: &str) -> Result<Capability, Finding> {
+    let (scope, refinements) = Refinements::split(text, scope)?;
+    refinements.finish("net:listen")?;
+    Ok(Capability::Listen(locate(text, scope, parse_listen(scope))?))
 }
 
 fn parse_connect(text: &str, scope: &str) -> Result<Capability, Finding> {

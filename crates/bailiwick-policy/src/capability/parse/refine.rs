@@ -13,16 +13,18 @@ pub(super) enum Refinement {
     RawProtocol,
     AllowEch,
     Loader,
+    Code,
 }
 
 /// Name, value, and where it belongs.
-const KNOWN: [(&str, &str, Refinement, &str); 6] = [
+const KNOWN: [(&str, &str, Refinement, &str); 7] = [
     ("nestedSandbox", "true", Refinement::NestedSandbox, "exec:spawn"),
     ("fromWritable", "true", Refinement::FromWritable, "exec:spawn"),
     ("blockPrivate", "false", Refinement::OpenPrivate, "net"),
     ("protocol", "raw", Refinement::RawProtocol, "net:connect"),
     ("ech", "allow", Refinement::AllowEch, "net:connect"),
     ("loader", "true", Refinement::Loader, "env:inject"),
+    ("code", "true", Refinement::Code, "fs:read"),
 ];
 
 /// The refinements of one capability that nobody has taken yet.
@@ -98,6 +100,18 @@ fn read_one(text: &str, item: &str) -> Result<(Refinement, Span), Finding> {
         .help(format!("write `{name}={expected}`, or leave it out")))
 }
 
+/// Splits `?code=…` off the end of a path; any other `?` there is a glob, or refused.
+pub(super) fn split_code<'a>(text: &str, scope: &'a str) -> Result<(&'a str, Refinements), Finding> {
+    let Some(at) = scope.find("?code=") else {
+        refuse_in_path(text, scope)?;
+        return Ok((scope, Refinements(Vec::new())));
+    };
+    let (path, tail) = scope.split_at_checked(at).unwrap_or((scope, ""));
+    refuse_in_path(text, path)?;
+    let (_, refinements) = Refinements::split(text, tail)?;
+    Ok((path, refinements))
+}
+
 /// Refuses a refinement behind a scope that takes none; `?` alone is a glob.
 pub(super) fn refuse_in_path(text: &str, scope: &str) -> Result<(), Finding> {
     for (at, _) in scope.match_indices('?') {
@@ -109,7 +123,10 @@ pub(super) fn refuse_in_path(text: &str, scope: &str) -> Result<(), Finding> {
             let span = span_in(text, tail);
             return Err(Finding::new(
                 Code::RefinementWrongKind,
-                format!("`{kind}` has no refinements, and `{name}=` looks like one"),
+                match kind {
+                    "fs" => format!("`fs` has no refinement `{name}`"),
+                    _ => format!("`{kind}` has no refinements, and `{name}=` looks like one"),
+                },
             )
             .at(span)
             .help(match kind {

@@ -21,7 +21,7 @@ use crate::net::{Host, Method, NetRequest, Scheme, Speak};
 use crate::path::{AbsPath, PathScope};
 use crate::plan::{Network, Plan};
 
-const LINES: [&str; 26] = [
+const LINES: [&str; 27] = [
     "fs:read:/a",
     "fs:read:/a/*",
     "fs:read:/a/*/c",
@@ -46,6 +46,7 @@ const LINES: [&str; 26] = [
     "env:inject:TOKEN",
     "env:inject:LD_PRELOAD?loader=true",
     "ipc:connect:x11",
+    "net:listen:8080",
     "clock:system",
     "clock:tzdata",
 ];
@@ -182,7 +183,8 @@ fn universe() -> Vec<Request> {
     let mut all = net_requests();
     for path in PATHS.map(|path| AbsPath::new(path).unwrap()) {
         all.extend(
-            [Request::Read, Request::Write, Request::Create, Request::Delete].map(|make| make(path.clone())),
+            [Request::Read, Request::MapCode, Request::Write, Request::Create, Request::Delete]
+                .map(|make| make(path.clone())),
         );
     }
     for program in [
@@ -198,6 +200,10 @@ fn universe() -> Vec<Request> {
     for name in ["TOKEN", "MODE", "LD_PRELOAD", "OTHER"] {
         all.extend([Request::ReadEnv(name.into()), Request::InjectEnv(name.into())]);
     }
+    all.extend(
+        [None, Some(std::net::Ipv4Addr::LOCALHOST.into())]
+            .map(|ip| Request::Listen(crate::net::Listen::new(ip, 8080))),
+    );
     all.extend([Request::Ipc(Endpoint::X11), Request::Ipc(Endpoint::Wayland)]);
     all.extend([Request::Clock(ClockActions::SYSTEM), Request::Clock(ClockActions::TZDATA)]);
     all
@@ -214,6 +220,7 @@ fn plan_allows(plan: &Plan, request: &Request) -> bool {
     let environment = plan.environment();
     match request {
         Request::Read(path) => file(FsActions::READ, path),
+        Request::MapCode(path) => file(FsActions::CODE, path),
         Request::Write(path) => file(FsActions::WRITE, path),
         Request::Create(path) => file(FsActions::CREATE, path),
         Request::Delete(path) => file(FsActions::DELETE, path),
@@ -222,6 +229,13 @@ fn plan_allows(plan: &Plan, request: &Request) -> bool {
             Network::Any => true,
             Network::Allow(rules) => rules.iter().any(|rule| rule.value.allows(request)),
         },
+        Request::Listen(listen) => {
+            let own = |place: std::net::SocketAddr| {
+                let mut all = plan.listens().iter().flat_map(|own| own.value.places());
+                all.any(|own| own == place)
+            };
+            listen.places().all(own)
+        }
         Request::Spawn(spawn) => {
             let mine = plan.exec().programs.iter().filter(|one| one.value.program == spawn.program);
             let mut all = plan.exec().any.into_iter().chain(mine.map(|one| one.value.spawning));

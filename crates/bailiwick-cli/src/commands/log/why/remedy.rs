@@ -1,9 +1,9 @@
 //! What a person could do about a denial.
 
+use bailiwick_journal::format::{Event, Kind};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::journal::{Event, Kind};
 use bailiwick_policy::manifest::Manifest;
 
 /// What would allow it, as far as the record says.
@@ -88,8 +88,15 @@ pub(super) fn meaning(event: &Event) -> &'static str {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn of_network(code: &str) -> Option<&'static str> {
     bailiwick_egress::Code::ALL.iter().find(|known| known.as_str() == code).map(|known| known.meaning())
+}
+
+/// The network is governed on Linux only.
+#[cfg(not(target_os = "linux"))]
+fn of_network(_: &str) -> Option<&'static str> {
+    None
 }
 
 /// The lines as part of a manifest, if a manifest may hold them.

@@ -1,11 +1,11 @@
 //! `bailiwick log why`: the grant it offers allows what was denied.
 
 use super::Demo;
+use bailiwick_journal::format::{Decision, Event, Kind};
 use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{Capability, Program};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::journal::{Decision, Event, Kind};
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use bailiwick_journal::format::{Event, Kind};
 use bailiwick_journal::{Journal, Options};
-use bailiwick_policy::journal::{Event, Kind};
 
 use super::Demo;
 use crate::cli::command;

@@ -2,7 +2,7 @@
 
 use super::Demo;
 use crate::journal;
-use bailiwick_policy::journal::Digest;
+use bailiwick_policy::digest::Digest;
 
 /// Changes the lines of the session, then verifies: the exit code and the problems as text.
 fn after(change: impl FnOnce(&mut Vec<String>)) -> (i32, String) {

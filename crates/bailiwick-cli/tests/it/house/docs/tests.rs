@@ -11,7 +11,7 @@ fn page(info: &str, body: &str) -> String {
 }
 
 fn failures(text: &str) -> Vec<String> {
-    check("a.md", text, Path::new(env!("CARGO_BIN_EXE_bailiwick")), Path::new("/nonexistent"))
+    check("a.md", text, Path::new(env!("CARGO_BIN_EXE_bailiwick")), Path::new("/proc/nonexistent"))
 }
 
 fn passes(text: &str) {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use bailiwick_policy::authority::Request;
-use bailiwick_policy::capability::Capability;
+use bailiwick_policy::authority::{Request, Spawn};
+use bailiwick_policy::capability::Program;
 
 use super::act::{Act, Aim, Failure, Here, State, Surroundings};
 use super::reach::{self, Use};
@@ -59,7 +59,7 @@ pub(in super::super) fn admit(
 
 /// Why a variable has no value here.
 fn hidden(name: &str, context: &ToolContext) -> ToolError {
-    let unset = || ToolError::Other(format!("shell: the variable `{name}` has no value in this script"));
+    let unset = || ToolError::failed(format!("shell: the variable `{name}` has no value in this script"));
     context.env(name).err().unwrap_or_else(unset)
 }
 
@@ -76,13 +76,8 @@ enum Need {
 impl Need {
     fn is_open(&self, context: &ToolContext) -> bool {
         match self {
-            Self::Program(name) => match format!("exec:spawn:{name}").parse() {
-                Ok(Capability::Exec { program: Some(program), .. }) => {
-                    let spawn = bailiwick_policy::authority::Spawn::plain(program);
-                    context.authority().allows(&Request::Spawn(spawn))
-                }
-                _ => false,
-            },
+            Self::Program(name) => Program::new(name)
+                .is_ok_and(|program| context.authority().allows(&Request::Spawn(Spawn::plain(program)))),
             Self::File(path, usage) => reach::is_open(path, *usage, context),
         }
     }
@@ -124,7 +119,7 @@ impl Walk<'_> {
         self.context.still_wanted().map_err(Failure::Stopped)?;
         if Instant::now() > self.deadline {
             let late = "shell: the time was over before the script was checked; nothing has run";
-            return Err(Failure::Stopped(ToolError::Other(late.to_owned())));
+            return Err(Failure::Stopped(ToolError::failed(late)));
         }
         if ways.is_empty() {
             let reached = self.reached.clone();

@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Instant;
 
-use bailiwick_confine::{Command, Exit, Status, Stdio};
-use bailiwick_policy::denial::Denial;
+use bailiwick_launch::{Command, Exit, Status, Stdio};
+use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::path::AbsPath;
 
 use super::super::plan::Held;
@@ -25,7 +25,7 @@ use super::reach::{self, Use};
 use super::{Joint, Output, Pipeline, Redirect, Script, Simple};
 use crate::gate::ToolContext;
 use crate::open::WriteMode;
-use crate::tool::ToolError;
+use crate::tool::{ToolError, ToolFault};
 
 /// A carrier copies and does nothing else.
 const CARRIER_STACK: usize = 256 * 1024;
@@ -81,16 +81,19 @@ enum Stop {
 
 impl From<std::io::Error> for Stop {
     fn from(source: std::io::Error) -> Self {
-        Self::Fault(ToolError::Exec { program: "the script".to_owned(), source })
+        Self::Fault(ToolFault::Exec { program: "the script".to_owned(), source }.into())
     }
 }
 
 impl From<ToolError> for Stop {
     fn from(error: ToolError) -> Self {
-        if let ToolError::Denied(denial) = error {
-            return Self::Ending(Ending::Denied(denial));
+        match error {
+            // Nothing goes on once the grant is gone.
+            ToolError::Denied { denial, .. } if denial.code() != DenialCode::Revoked => {
+                Self::Ending(Ending::Denied(*denial))
+            }
+            ToolError::Denied { .. } | ToolError::Fault(_) => Self::Fault(error),
         }
-        Self::Fault(error)
     }
 }
 
@@ -98,7 +101,7 @@ impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
         Self::Fault(match failure {
             Failure::Outside(outside) => outside.into(),
-            Failure::Hidden(name) => ToolError::Other(format!("shell: the variable `{name}` has no value")),
+            Failure::Hidden(name) => ToolError::failed(format!("shell: the variable `{name}` has no value")),
             Failure::Stopped(error) => error,
         })
     }
@@ -119,7 +122,7 @@ impl From<std::io::Error> for Unopened {
 
 impl From<ToolError> for Unopened {
     fn from(error: ToolError) -> Self {
-        if let ToolError::Other(why) = error {
+        if let ToolError::Fault(ToolFault::Failed(why)) = error {
             return Self::Said(why);
         }
         Self::Stop(error.into())

@@ -27,7 +27,7 @@ pub(super) fn is_open(path: &Path, usage: Use, context: &ToolContext) -> bool {
 
 /// Asks for a file, on the record.
 pub(super) fn check(path: &Path, usage: Use, context: &ToolContext) -> Result<AbsPath, ToolError> {
-    let text = path.to_str().ok_or_else(|| ToolError::Other("shell: a path is not text".to_owned()))?;
+    let text = path.to_str().ok_or_else(|| ToolError::failed("shell: a path is not text"))?;
     match usage {
         Use::Read => context.check_path_read(text),
         Use::Change => context.check_path_write(text),

@@ -1,0 +1,52 @@
+//! Arguments of `wrap`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::run::NameOptions;
+use crate::facts::Setting;
+
+/// Arguments of `wrap`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  bailiwick wrap -- uvx mcp-server-git --repository ~/project
+  bailiwick wrap --manifest notes.toml -- node notes-server.js
+  bailiwick wrap --manifest files.toml --set WORKSPACE=/home/me/project -- python3 -m files_server
+  bailiwick wrap --manifest notes.toml --explain -- node notes-server.js
+
+stdin and stdout carry the Model Context Protocol and nothing else. Tools that the manifest does not declare
+are not there; a call that it does not allow is refused, with the reason, and never reaches the server.
+Without a usable manifest nothing runs: a server without tools says what to do in its instructions.
+Exit codes: the server's own; 125 refused · 126 not executable · 127 not found")]
+pub(crate) struct Wrap {
+    /// The manifest or snapshot that says what the server and its tools may touch; without it the one for the server's
+    /// package: yours in `servers` of Bailiwick's configuration directory, else the one that is shipped.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// What the server is called in records; the manifest's name if absent. It decides nothing.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Give a path variable of the manifest its value; may be repeated.
+    #[arg(long = "set", value_name = "NAME=PATH")]
+    pub(crate) settings: Vec<Setting>,
+    /// Hold calls to a project's guardrails too, `DIR/.agents/guardrails.toml`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guardrails: Option<PathBuf>,
+    /// Ask the registry again for the package of `npx`, `uvx` and the like, instead of starting what was fetched before.
+    #[arg(long)]
+    pub(crate) refresh: bool,
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
+    /// Record nothing.
+    #[arg(long)]
+    pub(crate) no_journal: bool,
+    /// Say what the server and each tool may do and how this host would hold it, and start nothing.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// The server's command and its arguments.
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}

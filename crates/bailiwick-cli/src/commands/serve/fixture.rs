@@ -1,0 +1,35 @@
+//! `serve --fixture conformance`, in a program beside the command: nobody else needs it.
+//!
+//! The fixture has no registry and no authority, and nothing of it is recorded.
+
+use std::net::SocketAddr;
+
+use bailiwick_mcp::fixture::Fixture;
+use bailiwick_mcp::http::{Limits, Listening};
+
+use super::http::{announce, fresh_token, until_signalled};
+use super::speak;
+use crate::answer::{Answer, Exit};
+use crate::args::serve::Serve;
+
+/// Serves what a test suite asks for.
+pub(crate) fn run(args: &Serve) -> anyhow::Result<Answer> {
+    let fixture = Fixture::new()?;
+    match args.http {
+        Some(address) => speak_http(address, fixture, args.no_token)?,
+        None => speak(fixture)?,
+    };
+    Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// Over HTTP it may be open to every process of this machine.
+fn speak_http(address: SocketAddr, fixture: Fixture, open: bool) -> anyhow::Result<&'static str> {
+    until_signalled(|stop| async move {
+        let listening = Listening::bind(address).await?;
+        let kept = if open { None } else { Some(fresh_token(&listening)?) };
+        let (token, file) = kept.unzip();
+        announce(&listening, file.as_ref());
+        listening.serve_fixture(token, Limits::default(), fixture, stop.cancelled_owned()).await;
+        Ok(())
+    })
+}

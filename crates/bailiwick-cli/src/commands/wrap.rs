@@ -1,0 +1,160 @@
+//! `bailiwick wrap`: one prefix before the command of an MCP server.
+//!
+//! The server runs in the sandbox of its manifest, every call passes the gate, and everything is recorded. stdout carries
+//! messages of the protocol and nothing else.
+//!
+//! Fails closed when: there is no manifest, it is broken, or this host cannot hold it. Nothing is started then; a server
+//! without tools takes its place and says why, because clients hide exit codes.
+
+mod approver;
+mod authority;
+mod choose;
+mod explain;
+mod gate;
+mod pins;
+mod run_state;
+pub(super) mod server_log;
+mod supervise;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::{Journal, Options, new_session};
+use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
+use bailiwick_mcp::relay::StandIn;
+
+use self::choose::ChosenServer;
+pub(super) use self::choose::has_manifest;
+use super::run::{Asked, Governing, server_launch};
+use super::serve::speak;
+use crate::answer::{Answer, Exit};
+use crate::args::run::Run;
+use crate::args::wrap::Wrap;
+use crate::render::{escape, style};
+use crate::{facts, terminal};
+
+pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
+    bailiwick_confine::return_large_blocks();
+    let server = match WrappedServer::new(args) {
+        Ok(server) => server,
+        Err(why) if args.explain => {
+            return Ok(Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
+        }
+        Err(why) => return stand_in(args, &format!("{why:#}")),
+    };
+    if args.explain {
+        return Ok(explain::answer(&server));
+    }
+    let journal = match open_journal(args) {
+        Ok(journal) => journal,
+        Err(fault) => return stand_in(args, &format!("{fault:#}; nothing was started")),
+    };
+    let gate = match gate::Gate::new(args, &server, &journal) {
+        Ok(gate) => gate,
+        Err(why) => return stand_in(args, &format!("{why:#}")),
+    };
+    let began = server.began(args);
+    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    let answer = match start(&server, Recorder::session(&server.name, journal.clone())) {
+        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
+        Err(error) => {
+            journal.append(Event::new(Kind::SessionEnded).with_reason("the server did not start"))?;
+            let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
+            drop(stand_in(args, &format!("{error:#}"))?);
+            Answer::refusal(Exit::Program(code), String::new())
+        }
+    };
+    journal.close()?;
+    Ok(answer)
+}
+
+/// A server whose manifest was found and planned for.
+struct WrappedServer {
+    name: String,
+    /// What it is known by.
+    identity: String,
+    run: Run,
+    asked: Asked,
+    /// What is worth knowing of it.
+    notes: Vec<String>,
+    /// Whether what it does and says is kept.
+    is_recorded: bool,
+}
+
+impl WrappedServer {
+    /// Finds out what the command starts and which manifest is for it, and plans.
+    ///
+    /// # Errors
+    /// Why nothing can be started, in words for people and models.
+    fn new(args: &Wrap) -> anyhow::Result<Self> {
+        let ChosenServer { identity, source, manifest, files, command, notes } = ChosenServer::new(args)?;
+        let name = args.name.clone().unwrap_or_else(|| manifest.name().to_owned());
+        if !args.explain {
+            authority::remember(&name, &identity, &manifest)?;
+        }
+        let run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
+        let governing = Governing::of(&run);
+        let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
+            all.and(file).map_err(anyhow::Error::msg)
+        })?;
+        let asked = Asked::of_server(&run, &program(args), &governing, (source, manifest)).map_err(plain)?;
+        Ok(Self { name, identity, run, asked, notes, is_recorded: !args.no_journal })
+    }
+
+    /// What the journal says of its start. Notes are said aloud too.
+    fn began(&self, args: &Wrap) -> String {
+        for note in &self.notes {
+            terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
+        }
+        let notes: String = self.notes.iter().map(|note| format!("; {}", escape::line(note))).collect();
+        format!("wraps `{}`: {}{notes}", escape::line(&self.name), escape::line(&shown_command(args)))
+    }
+}
+
+/// Starts the server in its sandbox.
+fn start(server: &WrappedServer, recorder: Recorder) -> anyhow::Result<(Launched, Pipes)> {
+    let (stdio, pipes) = Pipes::open()?;
+    let launch = server_launch(&server.run, &server.asked, stdio, recorder).map_err(plain)?;
+    let ready = launch.prepare()?;
+    Ok((ready.start()?, pipes))
+}
+
+/// A refusal in words for people and models.
+fn plain(answer: Answer) -> anyhow::Error {
+    anyhow::Error::msg(anstream::adapter::strip_str(&answer.complaint).to_string())
+}
+
+fn program(args: &Wrap) -> String {
+    let program = args.command.first().map(Path::new);
+    program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn shown_command(args: &Wrap) -> String {
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+/// Speaks the protocol without any tool, until the client has gone: its instructions say why.
+fn stand_in(args: &Wrap, why: &str) -> anyhow::Result<Answer> {
+    let name = args.name.clone().unwrap_or_else(|| program(args));
+    terminal::remark(&complaint(why));
+    let instructions =
+        format!("This server has no tools, because Bailiwick did not start `{name}`. {}", why.trim());
+    speak(StandIn::new(&name, env!("CARGO_PKG_VERSION"), instructions))?;
+    Ok(Answer::refusal(Exit::Program(125), String::new()))
+}
+
+fn complaint(why: &str) -> String {
+    let lines: String = why.trim_end().lines().map(|line| format!("{}\n", escape::line(line))).collect();
+    format!("{}: {lines}", style::error("error"))
+}
+
+fn open_journal(args: &Wrap) -> anyhow::Result<Journal> {
+    if args.no_journal {
+        return Ok(Journal::discarding());
+    }
+    let dir = facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    let journal = Journal::open(&dir, new_session()?, Options::default());
+    journal.with_context(|| format!("cannot open the journal in `{}`", dir.display()))
+}

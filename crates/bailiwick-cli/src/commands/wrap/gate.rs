@@ -1,0 +1,85 @@
+//! The gate of a wrapped server: the registry that `serve` uses too, with a tool for everything that the manifest declares.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bailiwick_guard::{Registry, Session};
+use bailiwick_journal::Journal;
+use bailiwick_mcp::Tools;
+use bailiwick_mcp::relay::{Redactor, RelayCounts, RelayOptions, RemoteTool};
+use bailiwick_policy::manifest::Checked;
+
+use super::WrappedServer;
+use super::approver::StoredApprovals;
+use super::pins::KeptPins;
+use crate::args::wrap::Wrap;
+use crate::commands::serve::guarded;
+use crate::commands::trust::state;
+use crate::facts;
+
+/// Tools, grant and secrets of one server.
+pub(super) struct Gate {
+    tools: Tools,
+    marks: BTreeMap<String, Vec<String>>,
+    pub(super) redactor: Arc<Redactor>,
+    checked: Checked,
+    pins: KeptPins,
+}
+
+impl Gate {
+    /// # Errors
+    /// Why nothing can be judged; nothing may be started then.
+    pub(super) fn new(args: &Wrap, server: &WrappedServer, journal: &Journal) -> anyhow::Result<Self> {
+        let checked = server.asked.checked.clone().context("there is no manifest")?;
+        let cwd = facts::here().context("there is no current folder")?;
+        let session = Session::new(&cwd).with_own(facts::kept_dirs());
+        let session = facts::home().into_iter().fold(session, Session::with_home);
+        let approver = StoredApprovals::new(&server.name, &checked, state()?);
+        let builder = Registry::builder(journal.clone(), session).approver(approver);
+        let builder =
+            checked.tools().iter().fold(builder, |builder, tool| builder.tool(RemoteTool::new(tool.name())));
+        let pins = KeptPins::open(&server.name, &server.identity, journal)?;
+        let builder = builder.manifest(&checked).interceptor(pins.clone());
+        let tools = match &args.guardrails {
+            None => Tools::Plain(builder.build()?),
+            Some(file) => match guarded(file, builder)? {
+                Ok(guarded) => Tools::Guarded(Box::new(guarded)),
+                Err(refusal) => anyhow::bail!(anstream::adapter::strip_str(&refusal.complaint).to_string()),
+            },
+        };
+        let marks = checked.manifest().tools().iter();
+        let marks = marks.map(|tool| (tool.name().to_owned(), tool.arguments().keys().cloned().collect()));
+        let redactor = Arc::new(redactor(server));
+        Ok(Self { tools, marks: marks.collect(), redactor, checked, pins })
+    }
+
+    /// What a relay needs of it.
+    pub(super) fn into_options(
+        self,
+        journal: &Journal,
+        counts: Arc<RelayCounts>,
+        note: impl Fn(&str) + Send + Sync + 'static,
+    ) -> RelayOptions {
+        let grant = self.tools.registry().mint(self.checked.authority().clone());
+        RelayOptions {
+            grant,
+            tools: self.tools,
+            marks: self.marks,
+            pins: Box::new(self.pins),
+            redactor: self.redactor,
+            counts,
+            journal: journal.clone(),
+            note: Box::new(note),
+        }
+    }
+}
+
+/// Finds the values of the variables that the server is given as secrets.
+fn redactor(server: &WrappedServer) -> Redactor {
+    let names = server.asked.plan.environment().injected.iter().map(|name| &*name.value);
+    let secrets: Vec<(String, String)> = names
+        .filter_map(|name| Some((name.to_owned(), facts::variable_of_caller(name)?.into_string().ok()?)))
+        .collect();
+    Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}

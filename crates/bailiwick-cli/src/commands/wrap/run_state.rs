@@ -1,0 +1,60 @@
+//! What `bailiwick ps` shows of this server while it runs.
+//!
+//! The file is written soon after something changed, not at every call. That it cannot be written stops nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bailiwick_journal::Journal;
+use bailiwick_mcp::relay::RelayCounts;
+
+use super::WrappedServer;
+use crate::facts;
+use crate::running::{RunningFile, RunningServer};
+
+/// How long changes are gathered before they are written.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The state of one server, gone when this is dropped.
+pub(super) struct RunState {
+    file: RunningFile,
+    server: RunningServer,
+}
+
+impl RunState {
+    /// Says that a server runs; `None` if that cannot be kept.
+    pub(super) fn begin(
+        server: &WrappedServer,
+        identity: &str,
+        server_pid: u32,
+        journal: &Journal,
+    ) -> Option<Self> {
+        let authority = server.asked.checked.as_ref().and_then(|checked| checked.authority().capabilities());
+        let server = RunningServer {
+            name: server.name.clone(),
+            identity: identity.to_owned(),
+            command: server.run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            pid: std::process::id(),
+            server_pid,
+            since: facts::now_us(),
+            authority: authority.map(|lines| lines.iter().map(ToString::to_string).collect()),
+            session: server.is_recorded.then(|| journal.session().to_string()),
+            era: None,
+            calls: 0,
+            denials: 0,
+        };
+        RunningFile::begin(&server).ok().map(|file| Self { file, server })
+    }
+
+    /// Writes what changes, until this is dropped.
+    pub(super) async fn follow(mut self, counts: Arc<RelayCounts>) {
+        loop {
+            counts.changed().await;
+            tokio::time::sleep(PAUSE).await;
+            self.server.era = counts.era().map(|era| era.as_str().to_owned());
+            (self.server.calls, self.server.denials) = (counts.calls(), counts.denials());
+            // It is tried again after the next change.
+            drop(self.file.write(&self.server));
+        }
+    }
+}

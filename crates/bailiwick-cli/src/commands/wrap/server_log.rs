@@ -1,0 +1,105 @@
+//! What a wrapped server writes to stderr: kept in a log of bounded size, and shown on ours without anything that acts on
+//! a terminal.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use bailiwick_mcp::relay::Redactor;
+
+use crate::render::escape;
+use crate::{facts, terminal};
+
+/// A log that is larger becomes the old one, and a new one begins.
+const LARGEST: u64 = 1024 * 1024;
+
+/// The most of one line that is kept.
+const LONGEST: u64 = 16 * 1024;
+
+/// The log of one server. Clones write to the same.
+#[derive(Clone)]
+pub(super) struct ServerLog {
+    name: Arc<str>,
+    redactor: Arc<Redactor>,
+    file: Arc<Mutex<Option<KeptLog>>>,
+}
+
+struct KeptLog {
+    path: PathBuf,
+    file: File,
+    size: u64,
+}
+
+/// Where the logs of servers are.
+pub(in crate::commands) fn directory() -> Option<PathBuf> {
+    facts::state_dir().map(|state| state.join("logs"))
+}
+
+/// The file name of a server's log: its name, without what means something in paths.
+pub(in crate::commands) fn file_name(server: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.@".contains(c) { c } else { '_' };
+    let name: String = server.chars().take(100).map(plain).collect();
+    format!("{}.log", name.trim_start_matches('.'))
+}
+
+impl ServerLog {
+    /// Opens the log of a server. Without a place for it, lines are only shown.
+    pub(super) fn open(name: &str, redactor: Arc<Redactor>, is_kept: bool) -> Self {
+        let kept =
+            directory().filter(|_| is_kept).and_then(|dir| KeptLog::open(dir.join(file_name(name))).ok());
+        Self { name: name.into(), redactor, file: Arc::new(Mutex::new(kept)) }
+    }
+
+    /// Copies a server's stderr until it ends.
+    pub(super) fn follow(&self, stderr: impl Read + Send + 'static) -> JoinHandle<()> {
+        let log = self.clone();
+        std::thread::spawn(move || {
+            let mut stderr = BufReader::new(stderr);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                match (&mut stderr).take(LONGEST).read_until(b'\n', &mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => log.write(&String::from_utf8_lossy(&line)),
+                }
+            }
+        })
+    }
+
+    /// Notes one line, of the server or of the relay.
+    pub(super) fn write(&self, line: &str) {
+        let line = self.redactor.plain(line.trim_end_matches(['\n', '\r'])).text;
+        let line = escape::line(&line);
+        terminal::remark(&format!("[{}] {line}\n", escape::line(&self.name)));
+        let mut kept = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_mut().is_some_and(|log| log.append(&line).is_err()) {
+            // A log that cannot be written is given up; the lines are still shown.
+            *kept = None;
+        }
+    }
+}
+
+impl KeptLog {
+    fn open(path: PathBuf) -> std::io::Result<Self> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path, file, size })
+    }
+
+    fn append(&mut self, line: &str) -> std::io::Result<()> {
+        if self.size > LARGEST {
+            std::fs::rename(&self.path, self.path.with_extension("log.old"))?;
+            *self = Self::open(self.path.clone())?;
+        }
+        let line = format!("{line}\n");
+        self.file.write_all(line.as_bytes())?;
+        self.size += line.len() as u64;
+        Ok(())
+    }
+}

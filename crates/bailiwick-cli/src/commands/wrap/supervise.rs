@@ -1,0 +1,178 @@
+//! A wrapped server from its start to its end: messages, signals, and who outlives whom.
+//!
+//! When the client has gone, the server's input is closed; it has two seconds, then it is asked to end, and two seconds
+//! later every process of it is ended. When we are asked to end it has 250 ms.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bailiwick_journal::Journal;
+use bailiwick_journal::format::{Event, Kind};
+use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
+use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
+use bailiwick_mcp::{CancellationToken, stdio};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use super::WrappedServer;
+use super::gate::Gate;
+use super::run_state::RunState;
+use super::server_log::ServerLog;
+use crate::answer::{Answer, Exit};
+
+/// How long a server may take to end by itself, and then after it was asked.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long when we are asked to end: clients kill us soon after.
+const HASTE: Duration = Duration::from_millis(250);
+
+/// How long the relay may take to hand over the last answers.
+const PARTING: Duration = Duration::from_secs(1);
+
+const SIGTERM: i32 = 15;
+
+/// Relays until the server has ended.
+pub(super) fn relay(
+    server: &WrappedServer,
+    gate: Gate,
+    mut launched: Launched,
+    pipes: Pipes,
+    journal: &Journal,
+) -> anyhow::Result<Answer> {
+    let log = ServerLog::open(&server.name, gate.redactor.clone(), server.is_recorded);
+    let errors = log.follow(pipes.stderr);
+    let counts = Arc::new(RelayCounts::default());
+    let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
+    let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let (client_in, client_out) = stdio::standard();
+        let streams = RelayStreams {
+            client_in,
+            client_out,
+            server_in: Sender::from_owned_fd(OwnedFd::from(pipes.stdin))?,
+            server_out: Receiver::from_owned_fd(OwnedFd::from(pipes.stdout))?,
+        };
+        let (tell, reason) = oneshot::channel();
+        let over = CancellationToken::new();
+        let end = RelayEnd { over: over.clone(), reason };
+        let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
+        let relayed = tokio::spawn(relay_messages(options, streams, end));
+        let ended = until_the_end(&mut launched, &over).await;
+        // What it started ends with it, and so do its pipes.
+        launched.kill();
+        drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals())));
+        drop(tokio::time::timeout(PARTING, relayed).await);
+        if let Some(shown) = shown {
+            shown.abort();
+            // Its file is gone when it has ended.
+            drop(shown.await);
+        }
+        ended
+    });
+    // A read of stdin that will never end must not keep us.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), ToString::to_string);
+    let recorded = launched.finish(&how);
+    drop(errors.join());
+    journal.append(Event::new(Kind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
+    recorded?;
+    let code = match ended? {
+        Ended::Code(code) => code,
+        Ended::Signal(signal) => 128 + signal,
+    };
+    Ok(Answer::result(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)), String::new()))
+}
+
+/// Signals that ask us to end.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let [term, int, hup] =
+            [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
+        Ok(Self([term?, int?, hup?]))
+    }
+
+    async fn recv(&mut self) {
+        let [term, int, hup] = &mut self.0;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+            _ = hup.recv() => {}
+        }
+    }
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Its input is closed.
+    Closed,
+    /// It was asked to end.
+    Asked,
+    Killed,
+}
+
+async fn until_the_end(launched: &mut Launched, over: &CancellationToken) -> anyhow::Result<Ended> {
+    let mut signals = Signals::new()?;
+    let mut changed = next_change(launched)?;
+    let (mut phase, mut deadline) = (Phase::Running, Instant::now());
+    let mut signalled = false;
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut changed => match launched.wait_for_change()? {
+                Change::Ended(exit) => return Ok(exit),
+                // A server that stops itself is still asked to end, and ended, in its time.
+                Change::Stopped => changed = next_change(launched)?,
+            },
+            () = signals.recv(), if !signalled => {
+                signalled = true;
+                // It may have ended already.
+                drop(launched.signal(SIGTERM));
+                (phase, deadline) = (Phase::Asked, Instant::now() + HASTE);
+            }
+            () = over.cancelled(), if phase == Phase::Running => {
+                (phase, deadline) = (Phase::Closed, Instant::now() + GRACE);
+            }
+            () = sleep_until(deadline), if matches!(phase, Phase::Closed | Phase::Asked) => {
+                if phase == Phase::Closed {
+                    drop(launched.signal(SIGTERM));
+                    (phase, deadline) = (Phase::Asked, Instant::now() + GRACE);
+                } else {
+                    launched.kill();
+                    phase = Phase::Killed;
+                }
+            }
+        }
+    }
+}
+
+/// Told when the server has ended or was stopped. A thread waits for it: the descriptor is no stream.
+fn next_change(launched: &Launched) -> std::io::Result<oneshot::Receiver<()>> {
+    let watched = launched.as_fd().try_clone_to_owned()?;
+    let (tell, changed) = oneshot::channel();
+    std::thread::Builder::new().name("end of server".to_owned()).spawn(move || {
+        while poll(&mut [PollFd::new(&watched, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        tell.send(())
+    })?;
+    Ok(changed)
+}
+
+/// Why pending requests get no answer, with what the server was refused last.
+fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent]) -> String {
+    let how = ended.map_or_else(|| "it cannot be watched any more".to_owned(), ToString::to_string);
+    let mut text = format!("the server has ended: {how}");
+    for event in refusals.iter().rev().take(3).filter(|event| event.refusal().is_some()) {
+        let port = event.port().map(|port| format!(":{port}")).unwrap_or_default();
+        text += &format!("; it tried to reach {}{port}, which is not granted", event.host());
+    }
+    text
+}

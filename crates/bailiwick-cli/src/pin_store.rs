@@ -1,0 +1,251 @@
+//! What wrapped servers said of themselves when they were first used, one file for each server.
+//!
+//! A server is known by its manifest's real path and its program's. Its file is changed under a lock and replaced as a
+//! whole. Fails closed when: the file is there and cannot be read. Then the server is not started.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bailiwick_pins::{ServerSurface, SurfaceChange, judge_drift};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::facts;
+
+const VERSION: u32 = 1;
+
+/// What was pinned of one server, and what waits for a person.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct PinnedServer {
+    version: u32,
+    /// What people call it.
+    pub(crate) name: String,
+    /// What it is known by.
+    pub(crate) identity: String,
+    #[serde(default)]
+    pinned: Surface,
+    /// Whether a whole list of tools has been seen.
+    #[serde(default)]
+    pub(crate) is_complete: bool,
+    /// What it says now, where that is something else.
+    #[serde(default)]
+    waiting: BTreeMap<String, Option<Value>>,
+    /// What it was granted, by the directory that it was started in: snapshots of its manifest with all values.
+    #[serde(default)]
+    granted: BTreeMap<String, String>,
+    /// What it would be granted now, where that is more.
+    #[serde(default)]
+    waiting_grants: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Surface {
+    instructions: Option<Value>,
+    tools: BTreeMap<String, Value>,
+}
+
+/// How instructions are called among what waits; no tool is called so.
+const INSTRUCTIONS: &str = " instructions";
+
+/// The file of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct PinFile(PathBuf);
+
+impl PinnedServer {
+    pub(crate) fn new(name: &str, identity: &str) -> Self {
+        Self { version: VERSION, name: name.to_owned(), identity: identity.to_owned(), ..Self::default() }
+    }
+
+    /// What was pinned.
+    pub(crate) fn surface(&self) -> ServerSurface {
+        let instructions = self.pinned.instructions.as_ref().and_then(Value::as_str).map(str::to_owned);
+        ServerSurface { instructions, tools: self.pinned.tools.clone(), prompts: BTreeMap::new() }
+    }
+
+    /// What the server says now, as far as it is known.
+    fn surface_now(&self) -> ServerSurface {
+        let mut now = self.surface();
+        for (name, value) in &self.waiting {
+            match (name.as_str(), value) {
+                (INSTRUCTIONS, value) => {
+                    now.instructions = value.as_ref().and_then(Value::as_str).map(str::to_owned)
+                }
+                (_, Some(tool)) => drop(now.tools.insert(name.clone(), tool.clone())),
+                (_, None) => drop(now.tools.remove(name)),
+            }
+        }
+        now
+    }
+
+    /// Everything that waits, judged.
+    pub(crate) fn changes(&self) -> Vec<SurfaceChange> {
+        judge_drift(&self.surface(), &self.surface_now(), &[])
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Value> {
+        self.pinned.tools.get(name)
+    }
+
+    pub(crate) fn tool_count(&self) -> usize {
+        self.pinned.tools.len()
+    }
+
+    pub(crate) fn waiting_tool(&self, name: &str) -> Option<&Value> {
+        self.waiting.get(name).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn pin_tool(&mut self, name: &str, tool: &Value) {
+        self.pinned.tools.insert(name.to_owned(), tool.clone());
+    }
+
+    /// Notes what a tool is now; nothing waits if that is what was pinned.
+    pub(crate) fn note_tool(&mut self, name: &str, tool: &Value) {
+        if self.pinned.tools.get(name) == Some(tool) {
+            self.waiting.remove(name);
+        } else {
+            self.waiting.insert(name.to_owned(), Some(tool.clone()));
+        }
+    }
+
+    pub(crate) fn pin_instructions(&mut self, text: Option<&str>) {
+        self.pinned.instructions = text.map(Value::from);
+    }
+
+    pub(crate) fn note_instructions(&mut self, text: Option<&str>) {
+        if self.pinned.instructions == text.map(Value::from) {
+            self.waiting.remove(INSTRUCTIONS);
+        } else {
+            self.waiting.insert(INSTRUCTIONS.to_owned(), text.map(Value::from));
+        }
+    }
+
+    /// What it was granted in a project.
+    pub(crate) fn granted(&self, project: &str) -> Option<&str> {
+        self.granted.get(project).map(String::as_str)
+    }
+
+    /// What it was granted in a project, which is this if it is new there.
+    pub(crate) fn grant_first(&mut self, project: &str, snapshot: &str) -> String {
+        self.granted.entry(project.to_owned()).or_insert_with(|| snapshot.to_owned()).clone()
+    }
+
+    /// Notes what it would be granted now.
+    pub(crate) fn note_grant(&mut self, project: &str, snapshot: &str) {
+        self.waiting_grants.insert(project.to_owned(), snapshot.to_owned());
+    }
+
+    /// What it would be granted beyond what it was, by project: what was, and what would be.
+    pub(crate) fn waiting_grants(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let waiting = self.waiting_grants.iter();
+        waiting
+            .map(|(project, new)| (project.as_str(), self.granted(project).unwrap_or_default(), new.as_str()))
+    }
+
+    /// Whether the same waits as in another reading of the file.
+    pub(crate) fn waits_like(&self, other: &Self) -> bool {
+        self.changes() == other.changes() && self.waiting_grants == other.waiting_grants
+    }
+
+    /// Pins what waits: one tool, or everything. `false` if nothing does.
+    pub(crate) fn accept(&mut self, tool: Option<&str>) -> bool {
+        let grants = if tool.is_none() { std::mem::take(&mut self.waiting_grants) } else { BTreeMap::new() };
+        let has_grants = !grants.is_empty();
+        self.granted.extend(grants);
+        let names: Vec<String> =
+            self.waiting.keys().filter(|name| tool.is_none_or(|tool| *name == tool)).cloned().collect();
+        for name in &names {
+            match (name.as_str(), self.waiting.remove(name).flatten()) {
+                (INSTRUCTIONS, value) => self.pinned.instructions = value,
+                (_, Some(tool)) => drop(self.pinned.tools.insert(name.clone(), tool)),
+                (_, None) => drop(self.pinned.tools.remove(name)),
+            }
+        }
+        has_grants || !names.is_empty()
+    }
+}
+
+impl PinFile {
+    /// The file of the server with this identity.
+    pub(crate) fn of(identity: &str) -> anyhow::Result<Self> {
+        let digest = bailiwick_policy::digest::Digest::of(identity.as_bytes()).to_string();
+        let name: String = digest.chars().filter(char::is_ascii_alphanumeric).collect();
+        Ok(Self(directory()?.join(format!("{name}.json"))))
+    }
+
+    /// Every server that was pinned.
+    pub(crate) fn all() -> anyhow::Result<Vec<(Self, PinnedServer)>> {
+        let dir = directory()?;
+        let Ok(entries) = std::fs::read_dir(&dir) else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let file = Self(path);
+                let server = file.read()?;
+                all.extend(server.map(|server| (file, server)));
+            }
+        }
+        all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    /// What is in it; nothing if it is not there.
+    pub(crate) fn read(&self) -> anyhow::Result<Option<PinnedServer>> {
+        let shown = self.0.display();
+        let text = match std::fs::read(&self.0) {
+            Ok(text) => text,
+            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) => return Err(fault).with_context(|| format!("cannot read the pins in `{shown}`")),
+        };
+        let server: PinnedServer = serde_json::from_slice(&text).with_context(|| {
+            format!("the pins in `{shown}` are damaged; remove the file to pin the server anew")
+        })?;
+        anyhow::ensure!(server.version == VERSION, "the pins in `{shown}` are of another version");
+        Ok(Some(server))
+    }
+
+    /// Changes what is in it, under its lock.
+    pub(crate) fn change<T>(
+        &self,
+        new: impl FnOnce() -> PinnedServer,
+        change: impl FnOnce(&mut PinnedServer) -> T,
+    ) -> anyhow::Result<T> {
+        let dir = self.0.parent().context("the pins have no directory")?;
+        bailiwick_journal::private::make_directory(dir)?;
+        let lock = File::create(self.0.with_extension("lock"))?;
+        lock.lock()?;
+        let mut server = self.read()?.unwrap_or_else(new);
+        let done = change(&mut server);
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(serde_json::to_string_pretty(&server)?.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(&self.0)?;
+        Ok(done)
+    }
+
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        Ok(std::fs::remove_file(&self.0)?)
+    }
+}
+
+/// What a server is known by: where its manifest and its program really lie.
+pub(crate) fn identity(manifest: &Path, command: &[std::ffi::OsString]) -> String {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
+    let program = command.first().map(|program| real(&found(Path::new(program)))).unwrap_or_default();
+    format!("{} {program}", real(manifest))
+}
+
+/// A program where the caller's PATH has it.
+fn found(program: &Path) -> PathBuf {
+    let path = facts::variable_of_caller("PATH").unwrap_or_default();
+    let named = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file());
+    named.filter(|_| program.components().count() == 1).unwrap_or_else(|| program.to_owned())
+}
+
+fn directory() -> anyhow::Result<PathBuf> {
+    let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the pins are")?;
+    Ok(state.join("pins"))
+}

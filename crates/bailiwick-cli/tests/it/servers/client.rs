@@ -1,0 +1,73 @@
+//! A client that starts a server, lists its tools and makes some calls, one after the other.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long a server may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What a server said.
+pub(super) struct Answers {
+    /// The names of its tools.
+    pub(super) tools: Vec<String>,
+    /// The results of the calls, as text; empty where there was none.
+    pub(super) calls: Vec<String>,
+    /// What it wrote to stderr.
+    pub(super) complaint: String,
+}
+
+pub(super) fn talk(mut command: Command, calls: Vec<(&str, String)>) -> Answers {
+    let mut server = command.spawn().expect("it starts");
+    let lines = lines(&mut server);
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
+    });
+    let first = ask(&mut server, &lines, 1, "initialize", hello);
+    send(&mut server, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let listed =
+        if first.is_null() { Value::Null } else { ask(&mut server, &lines, 2, "tools/list", json!({})) };
+    let named = listed["tools"].as_array().into_iter().flatten();
+    let mut tools: Vec<String> = named.filter_map(|tool| Some(tool["name"].as_str()?.to_owned())).collect();
+    tools.sort();
+    let mut answers = Vec::new();
+    for (id, (tool, arguments)) in (3..).zip(calls) {
+        let arguments: Value = serde_json::from_str(&arguments).expect("JSON");
+        let result =
+            ask(&mut server, &lines, id, "tools/call", json!({"name": tool, "arguments": arguments}));
+        answers.push(if result.is_null() { String::new() } else { result.to_string() });
+    }
+    drop(server.stdin.take());
+    let _ = server.kill();
+    let _ = server.wait();
+    let mut complaint = String::new();
+    let _ = server.stderr.take().expect("a pipe").read_to_string(&mut complaint);
+    Answers { tools, calls: answers, complaint }
+}
+
+fn lines(server: &mut Child) -> Receiver<String> {
+    let (sender, lines) = channel();
+    let output = BufReader::new(server.stdout.take().expect("a pipe"));
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+fn send(server: &mut Child, message: &Value) {
+    // A server that has ended answers nothing, which is seen later.
+    let _ = writeln!(server.stdin.as_mut().expect("a pipe"), "{message}");
+}
+
+/// The result of a request; null if there is none.
+fn ask(server: &mut Child, lines: &Receiver<String>, id: u64, method: &str, params: Value) -> Value {
+    send(server, &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    while let Ok(line) = lines.recv_timeout(PATIENCE) {
+        let Ok(answer) = serde_json::from_str::<Value>(&line) else { continue };
+        if answer["id"] == json!(id) && answer.get("method").is_none() {
+            return answer.get("result").cloned().unwrap_or_else(|| answer["error"].clone());
+        }
+    }
+    Value::Null
+}

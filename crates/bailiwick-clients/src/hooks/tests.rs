@@ -1,0 +1,89 @@
+//! What events of real agents mean, as `tests/agents` recorded them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn event(name: &str, value: &Value) -> Event {
+    agent(name).unwrap().event(value).unwrap()
+}
+
+fn ended(name: &str, value: &Value) -> (String, Option<bool>) {
+    let EventKind::After { result, success, .. } = event(name, value).kind else { panic!("no end: {value}") };
+    (result, success)
+}
+
+fn tool(name: &str, value: &Value) -> String {
+    let EventKind::Before { tool, .. } = event(name, value).kind else { panic!("no call: {value}") };
+    tool
+}
+
+fn after(name: &str, tool: &str, key: &str, result: Value) -> Value {
+    json!({"hook_event_name": name, "session_id": "s", "tool_name": tool, "tool_input": {}, key: result})
+}
+
+#[test]
+fn results_are_texts_and_ends_are_as_the_agent_says() {
+    let bash = json!({"stdout": "a\nb", "stderr": "", "interrupted": false});
+    let claude = after("PostToolUse", "Bash", "tool_response", bash);
+    assert_eq!(ended("claude-code", &claude), ("a\nb".to_owned(), Some(true)));
+    let failed = after("PostToolUseFailure", "Bash", "error", json!("Exit code 3"));
+    assert_eq!(ended("claude-code", &failed), ("Exit code 3".to_owned(), Some(false)));
+    let codex = after("PostToolUse", "Bash", "tool_response", json!("a\nb"));
+    assert_eq!(ended("codex", &codex), ("a\nb".to_owned(), None));
+    let report =
+        "<untrusted_context>\nOutput: a\nb\nExit Code: 3\nProcess Group PGID: 1\n</untrusted_context>";
+    let gemini = after("AfterTool", "run_shell_command", "tool_response", json!({"llmContent": report}));
+    assert_eq!(ended("gemini", &gemini), ("a\nb".to_owned(), Some(false)));
+    let report = "<untrusted_context>\nOutput: Exit Code: 1\nb\nProcess Group PGID: 1\n</untrusted_context>";
+    let gemini = after("AfterTool", "run_shell_command", "tool_response", json!({"llmContent": report}));
+    assert_eq!(ended("gemini", &gemini).0, "Exit Code: 1\nb");
+    let report =
+        "Command: echo hi\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0\nSignal: (none)";
+    let qwen = after("PostToolUse", "run_shell_command", "tool_response", json!({"llmContent": report}));
+    assert_eq!(ended("qwen", &qwen), ("hi".to_owned(), Some(true)));
+    let text = json!({"result_type": "success", "text_result_for_llm": "hi\n<shellId: 1 completed with exit code 3>"});
+    let copilot = after("PostToolUse", "Bash", "tool_result", text);
+    assert_eq!(ended("copilot", &copilot), ("hi".to_owned(), Some(false)));
+    let open = json!({"event": "after", "session": "s", "tool": "bash", "result": "x", "success": null});
+    assert_eq!(ended("opencode", &open).1, None);
+}
+
+#[test]
+fn servers_are_named_by_the_event_where_it_says_so() {
+    let context = json!({"hook_event_name": "BeforeTool", "session_id": "s", "tool_name": "mcp_my_notes_drop",
+        "mcp_context": {"server_name": "my_notes", "tool_name": "drop"}});
+    assert_eq!(tool("gemini", &context), "my_notes:drop");
+    let server = json!({"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "mcp__my_notes__drop",
+        "mcp_server": {"name": "my notes", "source": "user"}});
+    assert_eq!(tool("claude-code", &server), "my notes:drop");
+}
+
+#[test]
+fn a_subagent_is_told_apart() {
+    let value = json!({"hook_event_name": "SubagentStop", "session_id": "s", "agent_id": "a1", "agent_type": "reviewer"});
+    let event = event("claude-code", &value);
+    assert_eq!(event.subagent, "a1");
+    assert!(matches!(event.kind, EventKind::Stop { role, .. } if role == "reviewer"));
+}
+
+#[test]
+fn a_file_of_our_own_names_the_events_that_are_read() {
+    let copilot = agent("copilot").unwrap();
+    let text = copilot.add_hooks(None, std::path::Path::new("/usr/bin/bailiwick")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let names: BTreeSet<&str> = value["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, copilot.events().collect());
+}
+
+#[test]
+fn a_dry_event_is_a_call_of_the_shell() {
+    for agent in AGENTS.iter().chain([&GENERIC]) {
+        let event = agent.event(&agent.dry_event()).unwrap();
+        assert_eq!(event.session, format!("{}-{DRY_SESSION}", agent.name));
+        let EventKind::Before { params, .. } = event.kind else { panic!("{}", agent.name) };
+        assert_eq!(params["command"], "bailiwick trust .", "{}", agent.name);
+    }
+}

@@ -1,0 +1,259 @@
+//! What the desk tells the supervisor: what a program looked for, started or offered. Nothing is decided by it.
+//!
+//! Each thing is told once. What the program changes while it is read may be told wrongly; a hint is then wrong, and
+//! nothing else. The supervisor compares with what the host has: see `watched`.
+
+use std::cell::Cell;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, openat};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+
+use super::Desk;
+use super::call::{Call, Named, read_text};
+use super::spot::descriptor_of;
+use super::text::{Text, split};
+use crate::sys::notify::{self, Asked};
+use crate::watched::Seen;
+
+/// How many things are told.
+const MOST: usize = 2048;
+/// The shells whose commands are told: they look for programs without starting them.
+const SHELLS: [&[u8]; 3] = [b"sh", b"bash", b"dash"];
+/// How many arguments of a shell are looked at.
+const ARGUMENTS: u64 = 6;
+
+/// The line to the supervisor, and what was said on it.
+pub(super) struct Teller<'a> {
+    line: BorrowedFd<'a>,
+    /// Whether files are told of.
+    files: bool,
+    told: Cell<[u64; MOST]>,
+    count: Cell<usize>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) const fn new(line: BorrowedFd<'a>, files: bool) -> Self {
+        Self { line, files, told: Cell::new([0; MOST]), count: Cell::new(0) }
+    }
+
+    /// Says a thing once; a supervisor that does not listen hears less.
+    fn say(&self, seen: Seen, errno: i32, bytes: &[u8]) {
+        let mut packet = [0; 4098];
+        let length = bytes.len() + 2;
+        let Some((head, room)) = packet.get_mut(..length).and_then(|room| room.split_at_mut_checked(2))
+        else {
+            return;
+        };
+        head.copy_from_slice(&[seen as u8, u8::try_from(errno).unwrap_or(u8::MAX)]);
+        room.copy_from_slice(bytes);
+        let packet = packet.get(..length).unwrap_or_default();
+        if self.is_new(packet) {
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(self.line, packet, flags);
+        }
+    }
+
+    fn is_new(&self, packet: &[u8]) -> bool {
+        let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        let sum = packet.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+        let told: &Cell<[u64]> = &self.told;
+        let told = told.as_slice_of_cells();
+        let count = self.count.get();
+        let Some(room) = told.get(count) else { return false };
+        if told.iter().take(count).any(|old| old.get() == sum) {
+            return false;
+        }
+        room.set(sum);
+        self.count.set(count + 1);
+        true
+    }
+}
+
+impl Desk<'_> {
+    /// Tells what a call is about.
+    pub(super) fn tell(&self, asked: &Asked, call: &Call) {
+        let Some(teller) = &self.teller else { return };
+        // What cannot be read is not told.
+        let _ = match call {
+            Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
+            Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
+            Call::Connect { address, length } => tell_address(teller, asked, *address, *length),
+            Call::Look { what } => self.tell_file(teller, asked, what, OFlags::PATH),
+            Call::Open { .. } if !teller.files => Ok(()),
+            Call::Open { what, flags, .. } if flags.contains(OFlags::RDWR) => {
+                let changed = self.tell_file(teller, asked, what, *flags);
+                changed.and_then(|()| self.tell_file(teller, asked, what, *flags - OFlags::RDWR))
+            }
+            Call::Open { what, flags, .. } => self.tell_file(teller, asked, what, *flags),
+            Call::MakeDirectory { what, .. }
+            | Call::MakeNode { what, .. }
+            | Call::MakeLink { what, .. }
+            | Call::Link { to: what, .. }
+            | Call::Rename { to: what, .. }
+                if teller.files =>
+            {
+                self.tell_making(teller, asked, what)
+            }
+            Call::MakeDirectory { .. }
+            | Call::MakeNode { .. }
+            | Call::MakeLink { .. }
+            | Call::Link { .. }
+            | Call::Rename { .. }
+            | Call::Remove { .. }
+            | Call::Truncate { .. }
+            | Call::ChangeMode { .. }
+            | Call::ChangeModeOf { .. }
+            | Call::Umask => Ok(()),
+        };
+    }
+
+    /// Tells that a name stays closed because it runs code later.
+    pub(super) fn tell_protected(&self, real: &[u8]) {
+        if let Some(teller) = &self.teller {
+            teller.say(Seen::Protected, 0, real);
+        }
+    }
+
+    fn tell_program(
+        &self,
+        teller: &Teller<'_>,
+        asked: &Asked,
+        what: &Named,
+        arguments: u64,
+    ) -> Result<(), Errno> {
+        let may = self
+            .target(asked, what, false)
+            .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
+        let path = self.absolute(asked, what)?;
+        teller.say(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if SHELLS.contains(&name) { self.tell_shell(teller, asked, arguments) } else { Ok(()) }
+    }
+
+    /// Tells what a shell was given to do: a text, or a file with one.
+    fn tell_shell(&self, teller: &Teller<'_>, asked: &Asked, arguments: u64) -> Result<(), Errno> {
+        let mut is_text = false;
+        for index in 1..ARGUMENTS {
+            let mut pointer = [0; 8];
+            let at = arguments.checked_add(8 * index).ok_or(Errno::FAULT)?;
+            notify::read_memory(asked.thread, at, &mut pointer)?;
+            let text = read_text(asked, u64::from_ne_bytes(pointer))?;
+            match text.as_bytes() {
+                [b'-', b'-', ..] => {}
+                [b'-' | b'+', options @ ..] => is_text |= options.contains(&b'c'),
+                script if is_text => {
+                    teller.say(Seen::ShellText, 0, script);
+                    return Ok(());
+                }
+                _ => {
+                    let what = Named { at: libc::AT_FDCWD, path: text };
+                    teller.say(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_file(
+        &self,
+        teller: &Teller<'_>,
+        asked: &Asked,
+        what: &Named,
+        flags: OFlags,
+    ) -> Result<(), Errno> {
+        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        let seen = match (writes, flags.contains(OFlags::PATH), flags.contains(OFlags::DIRECTORY)) {
+            (true, ..) => Seen::Writing,
+            (_, true, _) => Seen::Looking,
+            (_, _, true) => Seen::Listing,
+            _ => Seen::Reading,
+        };
+        let refusal = match self.target(asked, what, flags.contains(OFlags::NOFOLLOW)) {
+            Ok(file) if writes => {
+                accessat(&self.own, DecInt::from_fd(&file), Access::WRITE_OK, AtFlags::empty()).err()
+            }
+            Ok(file) if !flags.contains(OFlags::PATH) => self.refusal_to_read(&file),
+            Ok(_) => None,
+            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
+                return self.tell_making(teller, asked, what);
+            }
+            Err(errno) => Some(errno),
+        };
+        let is_refusal =
+            |errno: &Errno| [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS].contains(errno);
+        if let Some(errno) = refusal.filter(is_refusal) {
+            teller.say(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Tells that something cannot be made: its directory is not there, or cannot be written.
+    fn tell_making(&self, teller: &Teller<'_>, asked: &Asked, what: &Named) -> Result<(), Errno> {
+        if self.target(asked, what, true).is_ok() {
+            return Ok(());
+        }
+        let path = what.path.as_bytes();
+        let parent = split(path).map_or(path, |split| split.parent);
+        let parent = Text::of(if parent.is_empty() { b"." } else { parent })?;
+        let directory = self.target(asked, &Named { at: what.at, path: parent }, false);
+        let writable = directory.and_then(|directory| {
+            accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
+        });
+        if let Err(errno) = writable {
+            teller.say(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Why a file cannot be opened for reading; only of files and directories, whose opening does nothing.
+    fn refusal_to_read(&self, file: &std::os::fd::OwnedFd) -> Option<Errno> {
+        let kind = FileType::from_raw_mode(fstat(file).ok()?.st_mode);
+        if kind != FileType::RegularFile && kind != FileType::Directory {
+            return None;
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(&self.own, DecInt::from_fd(file), flags, Mode::empty()).err()
+    }
+
+    /// A caller's path from the root.
+    fn absolute(&self, asked: &Asked, what: &Named) -> Result<Text, Errno> {
+        let path = what.path.as_bytes();
+        if path.first() == Some(&b'/') {
+            return Text::of(path);
+        }
+        let base = self.base(asked, what.at, path).flatten().ok_or(Errno::NOENT)?;
+        let mut whole = self.path_of(base.as_fd())?;
+        if !path.is_empty() {
+            whole.push(b"/")?;
+            whole.push(path)?;
+        }
+        Ok(whole)
+    }
+}
+
+fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), Errno> {
+    let socket = descriptor_of(asked.thread, descriptor)?;
+    let address = rustix::net::getsockname(&socket)?;
+    let port = match address.address_family() {
+        rustix::net::AddressFamily::INET => rustix::net::SocketAddrV4::try_from(address)?.port(),
+        rustix::net::AddressFamily::INET6 => rustix::net::SocketAddrV6::try_from(address)?.port(),
+        _ => return Ok(()),
+    };
+    teller.say(Seen::Port, 0, &port.to_ne_bytes());
+    Ok(())
+}
+
+/// Tells an address of the Internet as the kernel has it.
+fn tell_address(teller: &Teller<'_>, asked: &Asked, address: u64, length: u64) -> Result<(), Errno> {
+    /// As long as an IPv6 address with its port and scope.
+    const LONGEST: usize = 28;
+    let mut bytes = [0; LONGEST];
+    let length = usize::try_from(length).map_or(LONGEST, |length| length.min(LONGEST));
+    let bytes = bytes.get_mut(..length).unwrap_or_default();
+    notify::read_memory(asked.thread, address, bytes)?;
+    teller.say(Seen::Address, 0, bytes);
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! What was seen of a program, told by the sandbox's first process, and compared with what the host has.
+//!
+//! Nothing is decided by it: what it says is for a person who wonders why a program failed.
+
+use std::ffi::OsStr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use bailiwick_policy::plan::PROGRAM_FOLDERS;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use crate::command::Watch;
+use crate::native::programs::{Programs, interpreters_of, locate};
+
+/// How many packets are kept.
+const MOST: usize = 4096;
+/// The longest packet.
+const LONGEST: usize = 4098;
+
+/// What a packet is about: its first byte. The second is the error, if the call will fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Seen {
+    Program = 1,
+    ShellText,
+    Script,
+    Port,
+    Address,
+    Protected,
+    Reading,
+    Listing,
+    Looking,
+    Writing,
+    Making,
+}
+
+impl Seen {
+    const ALL: [Self; 11] = [
+        Self::Program,
+        Self::ShellText,
+        Self::Script,
+        Self::Port,
+        Self::Address,
+        Self::Protected,
+        Self::Reading,
+        Self::Listing,
+        Self::Looking,
+        Self::Writing,
+        Self::Making,
+    ];
+}
+
+/// What was seen of a program. Paths are those of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Observation {
+    /// It could not start this program, which the host has.
+    ProgramRefused(PathBuf),
+    /// It started a shell with this text.
+    ShellText(String),
+    /// It started a shell with this file.
+    ShellScript(PathBuf),
+    /// It listens on this port.
+    Listening(u16),
+    /// It connected to this address, or tried to.
+    Connecting(SocketAddr),
+    /// It could not make or change this, a name that runs code later.
+    NameRefused(PathBuf),
+    /// It could not read this file, which the host has.
+    ReadRefused(PathBuf),
+    /// It could not list this directory, which the host has.
+    ListRefused(PathBuf),
+    /// It asked for this, which the host has and the sandbox does not show.
+    LookRefused(PathBuf),
+    /// It could not change this file, which the host has.
+    WriteRefused(PathBuf),
+    /// It could not make this, which the host does not have, in a directory that the host has and the caller may write.
+    MakeRefused(PathBuf),
+}
+
+/// What was seen of a program, and what it might have started.
+#[derive(Debug, Default)]
+pub struct Observations {
+    all: Vec<Observation>,
+    startable: Startable,
+}
+
+impl Observations {
+    /// Everything, each once.
+    pub fn iter(&self) -> impl Iterator<Item = &Observation> {
+        self.all.iter()
+    }
+
+    /// The program that a bare name leads to on this host, if it is there and could not be started.
+    #[must_use]
+    pub fn refused_name(&self, name: &str) -> Option<PathBuf> {
+        let found = locate(OsStr::new(name), Path::new("/")).ok().filter(|_| !name.contains('/'))?;
+        (!self.startable.has(&found.canonicalize().ok()?)).then_some(found)
+    }
+}
+
+/// What may be started.
+#[derive(Debug, Default)]
+pub(crate) struct Startable {
+    pub(crate) programs: Programs,
+    /// Everything.
+    pub(crate) any: bool,
+    /// What lies in a writable tree.
+    pub(crate) from_writable: bool,
+}
+
+impl Startable {
+    fn has(&self, file: &Path) -> bool {
+        let Programs { files, folders, .. } = &self.programs;
+        self.any || files.contains(file) || folders.iter().any(|folder| file.starts_with(folder))
+    }
+
+    /// The program of the host that could not be started: the path itself, or an interpreter that it names.
+    fn refused(&self, path: &Path, fails: bool) -> Option<PathBuf> {
+        let file = program_file(path)?;
+        let is_systems = PROGRAM_FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let is_startable = self.has(&file) || (self.from_writable && !is_systems);
+        if fails || !is_startable {
+            return Some(path.to_owned());
+        }
+        let interpreters = interpreters_of(&file).into_iter();
+        let mut found = interpreters.filter_map(|named| locate(&named, Path::new("/")).ok());
+        found.find(|found| found.canonicalize().is_ok_and(|file| !self.has(&file)))
+    }
+}
+
+/// The supervisor's end of the line on which things are told.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    told: Told,
+    startable: Startable,
+}
+
+#[derive(Debug)]
+enum Told {
+    /// Few things, which stay in the line until the end.
+    Line(OwnedFd),
+    /// Many things.
+    Thread(JoinHandle<Vec<Vec<u8>>>),
+    /// Nothing any more.
+    Taken,
+}
+
+impl Watched {
+    pub(crate) fn new(line: OwnedFd, watch: Watch, startable: Startable) -> Self {
+        let told = match watch {
+            Watch::Nothing | Watch::Programs => Told::Line(line),
+            Watch::Files => Told::Thread(std::thread::spawn(move || drain(&line, RecvFlags::empty()))),
+        };
+        Self { told, startable }
+    }
+
+    /// Everything that was told, each once. To be asked when the sandbox has ended.
+    pub(crate) fn observations(&mut self) -> Observations {
+        let packets = match std::mem::replace(&mut self.told, Told::Taken) {
+            Told::Line(line) => drain(&line, RecvFlags::DONTWAIT),
+            Told::Thread(thread) => thread.join().unwrap_or_default(),
+            Told::Taken => Vec::new(),
+        };
+        let mut all = Vec::new();
+        for packet in packets {
+            let [kind, errno, bytes @ ..] = packet.as_slice() else { continue };
+            let kind = Seen::ALL.into_iter().find(|seen| *seen as u8 == *kind);
+            let seen = kind.and_then(|kind| self.judge(kind, *errno, bytes));
+            all.extend(seen.filter(|seen| !all.contains(seen)));
+        }
+        Observations { all, startable: std::mem::take(&mut self.startable) }
+    }
+
+    fn judge(&self, seen: Seen, errno: u8, bytes: &[u8]) -> Option<Observation> {
+        let path = || PathBuf::from(OsStr::from_bytes(bytes));
+        // Only what is really there on the host was refused; with it a person can do something.
+        let there = |make: fn(PathBuf) -> Observation| {
+            let path = normal(&path());
+            std::fs::symlink_metadata(&path).is_ok().then(|| make(path))
+        };
+        match seen {
+            Seen::Program => self.judge_program(&normal(&path()), errno != 0),
+            Seen::ShellText => Some(Observation::ShellText(String::from_utf8(bytes.to_vec()).ok()?)),
+            Seen::Script => Some(Observation::ShellScript(normal(&path()))),
+            Seen::Port => Some(Observation::Listening(u16::from_ne_bytes(bytes.try_into().ok()?))),
+            Seen::Address => internet_address(bytes).map(Observation::Connecting),
+            Seen::Protected => Some(Observation::NameRefused(path())),
+            Seen::Reading => there(Observation::ReadRefused),
+            Seen::Listing => there(Observation::ListRefused),
+            Seen::Looking => there(Observation::LookRefused),
+            Seen::Writing => there(Observation::WriteRefused),
+            Seen::Making => judge_making(normal(&path())),
+        }
+    }
+
+    fn judge_program(&self, path: &Path, fails: bool) -> Option<Observation> {
+        if let Some(refused) = self.startable.refused(path, fails) {
+            return Some(Observation::ProgramRefused(refused));
+        }
+        let interpreter = interpreters_of(&program_file(path)?).into_iter().next_back()?;
+        let is_shell = |name: &OsStr| ["sh", "bash", "dash"].map(OsStr::new).contains(&name);
+        Path::new(&interpreter)
+            .file_name()
+            .is_some_and(is_shell)
+            .then(|| Observation::ShellScript(path.to_owned()))
+    }
+}
+
+/// What could not be made, where it could be made on the host.
+fn judge_making(path: PathBuf) -> Option<Observation> {
+    if let Ok(found) = path.symlink_metadata() {
+        return (!found.is_dir()).then_some(Observation::WriteRefused(path));
+    }
+    let directory = path.parent().filter(|directory| directory.is_dir())?;
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).ok()?;
+    Some(Observation::MakeRefused(path))
+}
+
+/// An address of the Internet: family, port, and the address behind the flow label of IPv6.
+fn internet_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = bytes.split_first_chunk()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let ip = match libc::c_int::from(u16::from_ne_bytes(*family)) {
+        libc::AF_INET => IpAddr::from(*rest.first_chunk::<4>()?),
+        libc::AF_INET6 => IpAddr::from(*rest.get(4..)?.first_chunk::<16>()?),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
+}
+
+/// The file that a path of the host leads to, if it is a program.
+fn program_file(path: &Path) -> Option<PathBuf> {
+    let file = path.canonicalize().ok()?;
+    let found = std::fs::metadata(&file).ok()?;
+    (found.is_file() && found.permissions().mode() & 0o111 != 0).then_some(file)
+}
+
+/// What is in the line, or comes until its other end is gone.
+fn drain(line: &OwnedFd, flags: RecvFlags) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    let mut room = [0; LONGEST];
+    while packets.len() < MOST {
+        match recv(line, &mut room[..], flags) {
+            Ok((length @ 1.., _)) => packets.push(room.get(..length).unwrap_or_default().to_vec()),
+            Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
+    packets
+}
+
+/// A path without `.` and `..`, as far as that can be seen without following links.
+fn normal(path: &Path) -> PathBuf {
+    let mut done = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            std::path::Component::Normal(name) => done.push(name),
+            std::path::Component::ParentDir => {
+                done.pop();
+            }
+            std::path::Component::Prefix(_)
+            | std::path::Component::RootDir
+            | std::path::Component::CurDir => {}
+        }
+    }
+    done
+}

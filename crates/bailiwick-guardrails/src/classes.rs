@@ -1,0 +1,21 @@
+//! What a shell text does, in named classes: `reads(secret)`, `deletes(outside)`, `runs(downloaded)`, …
+//!
+//! Rules name these classes in `match` instead of repeating patterns of programs and paths. What is known of programs,
+//! places and languages stands in the text files beside this one. Everything is judged by its text; nothing is opened here: shell
+//! scripts that earlier calls of the session wrote are given as texts.
+//!
+//! Residual: programs and places that are in no table, and what scripts do that the text does not hold.
+
+pub(crate) mod code;
+mod effects;
+mod fetched;
+mod files;
+mod places;
+mod sql;
+mod table;
+mod variables;
+
+pub(crate) use effects::{Consequences, EarlierFiles, consequences, consequences_of_files};
+pub use effects::{Effect, effects};
+pub use places::Setting;
+pub(crate) use table::{has_classes, is_known_program};

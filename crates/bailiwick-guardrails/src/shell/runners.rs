@@ -1,0 +1,124 @@
+//! What is known of programs that run other programs, from `runners.txt`.
+
+use std::sync::LazyLock;
+
+/// How a program runs others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Only the command behind its own flags counts.
+    Rest,
+    /// The values of some flags are texts.
+    Flag,
+    /// The rest of its words, joined, is a text.
+    Text,
+    /// Each of its words with blanks is a text.
+    Texts,
+    /// A command stands somewhere among its words.
+    Search,
+    /// Settings with these names are texts.
+    Key,
+    /// Lines that start with these words are texts.
+    Line,
+    /// Its arguments are texts, or name them.
+    Values,
+    /// Its input is a text.
+    Input,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(super) struct Runner {
+    program: &'static str,
+    pub(super) way: Way,
+    /// Flags, keys or starts of lines.
+    pub(super) words: Vec<&'static str>,
+    /// Short flags that take the next word as their value.
+    pub(super) valued: &'static str,
+    /// Long flags that do.
+    pub(super) long: Vec<&'static str>,
+    /// Words that come before the command.
+    pub(super) operands: usize,
+    /// Words of which one must stand before the command.
+    pub(super) after: Vec<&'static str>,
+}
+
+const TABLE: &str = include_str!("runners.txt");
+const VARIABLES: &str = include_str!("variables.txt");
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh", "nu", "xonsh", "yash",
+];
+
+static RUNNERS: LazyLock<Vec<Runner>> = LazyLock::new(|| {
+    let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut runners: Vec<Runner> = lines.filter_map(runner).collect();
+    runners.sort_by_key(|runner| runner.program);
+    runners
+});
+
+/// Every way in which a program runs others.
+pub(super) fn runners_of(program: &str) -> &'static [Runner] {
+    let all = RUNNERS.as_slice();
+    let first = all.partition_point(|runner| runner.program < program);
+    let rest = all.get(first..).unwrap_or_default();
+    rest.get(..rest.partition_point(|runner| runner.program == program)).unwrap_or_default()
+}
+
+/// Whether a program is a shell.
+pub(crate) fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&program)
+}
+
+/// Whether programs run the value of a variable.
+pub(super) fn runs_text_in_variable(name: &str) -> bool {
+    VARIABLES.lines().any(|line| line == name)
+}
+
+fn runner(line: &'static str) -> Option<Runner> {
+    let mut words = line.split_whitespace();
+    let program = words.next()?;
+    let way = match words.next()? {
+        "rest" => Way::Rest,
+        "flag" => Way::Flag,
+        "text" => Way::Text,
+        "texts" => Way::Texts,
+        "search" => Way::Search,
+        "key" => Way::Key,
+        "line" => Way::Line,
+        "values" => Way::Values,
+        "input" => Way::Input,
+        _ => return None,
+    };
+    let mut made = Runner {
+        program,
+        way,
+        words: Vec::new(),
+        valued: "",
+        long: Vec::new(),
+        operands: 0,
+        after: Vec::new(),
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("valued", flags)) => made.valued = flags,
+            Some(("long", flags)) => made.long = flags.split(',').collect(),
+            Some(("after", names)) => made.after = names.split(',').collect(),
+            Some(("operands", count)) => made.operands = count.parse().unwrap_or_default(),
+            Some(_) | None => made.words.push(word),
+        }
+    }
+    Some(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let unread: Vec<&str> = lines.filter(|line| runner(line).is_none()).collect();
+        assert!(unread.is_empty(), "{unread:#?}");
+        assert_eq!(runners_of("env").len(), 2);
+        assert!(runners_of("nothing").is_empty());
+    }
+}

@@ -1,0 +1,169 @@
+//! A call that the gate let through, on its way to the server and back.
+
+use std::sync::{Mutex, PoisonError};
+
+use bailiwick_guard::{Output, Part, Tool, ToolContext, ToolError, ToolFault};
+use bailiwick_guardrails::InjectedMessage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::lines::LineQueue;
+
+/// A tool of a registry that runs elsewhere: the gate knows its name and its rules, and it can only be called through a
+/// relay.
+#[derive(Debug, Clone)]
+pub struct RemoteTool(String);
+
+impl RemoteTool {
+    /// A tool of this name.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+}
+
+impl Tool for RemoteTool {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "object" })
+    }
+
+    async fn invoke(&self, _: Value, _: &ToolContext) -> Result<Output, ToolError> {
+        Err(ToolError::failed("this tool runs in a server, behind a relay"))
+    }
+}
+
+/// One call: the line that was judged, and where the answer will come.
+pub(super) struct RelayedCall {
+    name: String,
+    /// The arguments as they were judged first.
+    args: Value,
+    /// The line and who waits for the answer; gone once it is sent.
+    ready: Mutex<Option<ReadyLine>>,
+    server: LineQueue,
+    /// Where the arguments stand in the parameters; nowhere if they are the parameters.
+    field: Option<&'static str>,
+    answer: Mutex<Option<Vec<u8>>>,
+}
+
+struct ReadyLine {
+    line: Vec<u8>,
+    answer: oneshot::Receiver<Vec<u8>>,
+}
+
+/// What a registry hears of a result.
+#[derive(Deserialize)]
+struct ResultView {
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+    #[serde(default)]
+    content: Vec<BlockView>,
+}
+
+#[derive(Deserialize)]
+struct BlockView {
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AnswerView<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+impl RelayedCall {
+    pub(super) fn new(
+        (name, args): (String, Value),
+        line: Vec<u8>,
+        answer: oneshot::Receiver<Vec<u8>>,
+        server: LineQueue,
+        field: Option<&'static str>,
+    ) -> Self {
+        let ready = Mutex::new(Some(ReadyLine { line, answer }));
+        Self { name, args, ready, server, field, answer: Mutex::new(None) }
+    }
+
+    /// The server's answer, once.
+    pub(super) fn take_answer(&self) -> Option<Vec<u8>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The line with other arguments: what was judged last is what is sent.
+    fn rewritten(&self, line: &[u8], args: Value) -> Option<Vec<u8>> {
+        let mut message: Value = serde_json::from_slice(line).ok()?;
+        match self.field {
+            Some(field) => *message.get_mut("params")?.get_mut(field)? = args,
+            None => *message.get_mut("params")? = args,
+        }
+        Some(message.to_string().into_bytes())
+    }
+}
+
+impl Tool for RelayedCall {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "object" })
+    }
+
+    async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(ReadyLine { line, mut answer }) = ready else { return Err(ToolFault::Cancelled.into()) };
+        // The client may have cancelled it while a person was asked.
+        if matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed)) {
+            return Err(ToolFault::Cancelled.into());
+        }
+        let line = if args == self.args { Some(line) } else { self.rewritten(&line, args) };
+        let Some(mut line) = line else {
+            return Err(ToolError::failed("the rewritten call cannot be written"));
+        };
+        line.push(b'\n');
+        context.mark_acted();
+        self.server.push(line);
+        let answered = answer.await.map_err(|_| ToolFault::Cancelled)?;
+        let output = heard(&answered);
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answered);
+        Ok(output)
+    }
+}
+
+/// What the record and the guardrails are told of an answer.
+fn heard(answer: &[u8]) -> Output {
+    let view = serde_json::from_slice::<AnswerView<'_>>(answer).ok();
+    let result = view.as_ref().filter(|view| view.error.is_none()).and_then(|view| view.result);
+    let Some(result) = result else {
+        let text = view.and_then(|view| view.error).map(|error| error.get().to_owned());
+        return Output {
+            is_error: true,
+            content: text.into_iter().map(Part::text).collect(),
+            ..Output::default()
+        };
+    };
+    let view = serde_json::from_str(result.get());
+    let ResultView { is_error, content } =
+        view.unwrap_or(ResultView { is_error: false, content: Vec::new() });
+    let content = content.into_iter().filter_map(|block| block.text).map(Part::text).collect();
+    Output { is_error, content, ..Output::default() }
+}
+
+/// The answer with what a project's hooks have to say to the model behind it.
+pub(super) fn with_injected(answer: Vec<u8>, injected: &[InjectedMessage]) -> Vec<u8> {
+    if injected.is_empty() {
+        return answer;
+    }
+    let Ok(mut message) = serde_json::from_slice::<Value>(&answer) else { return answer };
+    let content = message.get_mut("result").and_then(|result| result.get_mut("content"));
+    let Some(Value::Array(content)) = content else { return answer };
+    content.extend(injected.iter().map(|one| json!({ "type": "text", "text": one.text })));
+    message.to_string().into_bytes()
+}

@@ -1,0 +1,128 @@
+//! A list of tools without those that may not be seen. What stays is byte for byte what the server wrote.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::pins::ListedTool;
+use super::strict;
+
+/// The fields of an object in their order, each value as it was written.
+pub(super) struct RawFields<'a>(pub(super) Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = RawFields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RawFields<'de>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(entry) = entries.next_entry::<String, &RawValue>()? {
+                    all.push(entry);
+                }
+                Ok(RawFields(all))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+impl RawFields<'_> {
+    /// The object again; `replaced` gives some fields another text.
+    pub(super) fn write(&self, replaced: impl Fn(&str, &RawValue) -> Option<String>) -> String {
+        let mut text = String::from("{");
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            text += if at == 0 { "" } else { "," };
+            text += &Value::from(name.as_str()).to_string();
+            text.push(':');
+            text += &replaced(name, value).unwrap_or_else(|| value.get().to_owned());
+        }
+        text + "}"
+    }
+}
+
+/// The message with the tools of its result as `listed` wants them; `true` if it is the last page. Tools that can be read
+/// in two ways and second tools of one name are left out. `None` if the message is no list of tools.
+pub(super) fn with_listed_tools(
+    line: &str,
+    listed: impl Fn(&str, &Value) -> ListedTool,
+) -> Option<(Vec<u8>, bool)> {
+    let message: RawFields<'_> = serde_json::from_str(line).ok()?;
+    let (_, result) = message.0.iter().find(|(name, _)| name == "result")?;
+    let fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
+    let (_, tools) = fields.0.iter().find(|(name, _)| name == "tools")?;
+    let tools: Vec<&RawValue> = serde_json::from_str(tools.get()).ok()?;
+    let mut names = HashSet::new();
+    let mut kept = Vec::new();
+    for raw in tools {
+        let Ok(read) = strict::read(raw.get().as_bytes()) else { continue };
+        let Some(name) = read.value.get("name").and_then(Value::as_str) else { continue };
+        if !names.insert(name.to_owned()) {
+            continue;
+        }
+        match listed(name, &read.value) {
+            ListedTool::AsWritten => kept.push(raw.get().to_owned()),
+            ListedTool::Pinned(text) => kept.push(text),
+            ListedTool::Withheld => {}
+        }
+    }
+    let tools = format!("[{}]", kept.join(","));
+    let result = fields.write(|name, _| (name == "tools").then(|| tools.clone()));
+    let text = message.write(|name, _| (name == "result").then(|| result.clone()));
+    let is_last = !fields.0.iter().any(|(name, value)| name == "nextCursor" && value.get() != "null");
+    Some(((text + "\n").into_bytes(), is_last))
+}
+
+/// The message with other instructions in its result; `None` if they are the same.
+pub(super) fn with_instructions(
+    line: &str,
+    pinned: impl FnOnce(Option<&str>) -> Option<String>,
+) -> Option<Vec<u8>> {
+    let message: RawFields<'_> = serde_json::from_str(line).ok()?;
+    let (_, result) = message.0.iter().find(|(name, _)| name == "result")?;
+    let mut fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
+    let said = fields.0.iter().find(|(name, _)| name == "instructions").map(|(_, text)| *text);
+    let said: Option<String> = said.and_then(|text| serde_json::from_str(text.get()).ok());
+    let pinned = pinned(said.as_deref());
+    if pinned == said {
+        return None;
+    }
+    fields.0.retain(|(name, _)| name != "instructions");
+    let mut result = fields.write(|_, _| None);
+    if let Some(pinned) = pinned {
+        result.pop();
+        result += if fields.0.is_empty() { "" } else { "," };
+        result += &format!("\"instructions\":{}}}", Value::from(pinned));
+    }
+    let text = message.write(|name, _| (name == "result").then(|| result.clone()));
+    Some((text + "\n").into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_is_what_was_written() {
+        let line = r#"{"result":{"x":1.0e3,"tools":[{"name":"a","z":1E2},{"name":"b"},{"name":"a","second":1},{"name":"c","name":"a"},7],"nextCursor":"n"},"jsonrpc":"2.0","id":3}"#;
+        let listed =
+            |name: &str, _: &Value| if name == "b" { ListedTool::Withheld } else { ListedTool::AsWritten };
+        let (seen, is_last) = with_listed_tools(line, listed).unwrap();
+        assert!(!is_last);
+        let expected = r#"{"result":{"x":1.0e3,"tools":[{"name":"a","z":1E2}],"nextCursor":"n"},"jsonrpc":"2.0","id":3}"#;
+        assert_eq!(String::from_utf8(seen).unwrap(), format!("{expected}\n"));
+        assert!(with_listed_tools(r#"{"id":1,"error":{}}"#, |_, _| ListedTool::AsWritten).is_none());
+        let opening = r#"{"id":1,"result":{"instructions":"new","x":1.0}}"#;
+        let pinned = with_instructions(opening, |_| Some("old".to_owned())).unwrap();
+        assert_eq!(pinned, b"{\"id\":1,\"result\":{\"x\":1.0,\"instructions\":\"old\"}}\n");
+        assert!(with_instructions(opening, |said| said.map(str::to_owned)).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! Requests that wait for their answers, on both sides.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use super::message::{Malformed, RequestKey};
+
+/// How many requests of a client may wait for their answers.
+const MAX_WAITING: usize = 1024;
+
+/// How many requests of a server may.
+const MAX_ASKED: usize = 256;
+
+/// What becomes of a server's answer.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// It goes to the client as it is.
+    Passed,
+    /// It opens the session, and has the server's instructions.
+    Opening,
+    /// It is a list of tools: those that are not declared are taken out.
+    ToolList,
+    /// A judged call takes it.
+    Judged(oneshot::Sender<Vec<u8>>),
+}
+
+/// What a server asked its client for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feature {
+    Roots,
+    Other,
+}
+
+/// Both sides' requests, by id.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    of_client: Mutex<HashMap<RequestKey, Reply>>,
+    of_server: Mutex<HashMap<RequestKey, Feature>>,
+}
+
+impl Waiting {
+    /// Notes a client's request.
+    pub(super) fn begin(&self, id: &RequestKey, reply: Reply) -> Result<(), Malformed> {
+        let mut waiting = locked(&self.of_client);
+        if waiting.contains_key(id) {
+            return Err(Malformed::repeated(id.clone()));
+        }
+        if waiting.len() >= MAX_WAITING {
+            return Err(Malformed::busy(id.clone()));
+        }
+        waiting.insert(id.clone(), reply);
+        Ok(())
+    }
+
+    /// The request that an answer is for, which waits no more.
+    pub(super) fn end(&self, id: &RequestKey) -> Option<Reply> {
+        locked(&self.of_client).remove(id)
+    }
+
+    /// Everything that still waits.
+    pub(super) fn end_all(&self) -> Vec<(RequestKey, Reply)> {
+        locked(&self.of_client).drain().collect()
+    }
+
+    /// Notes a server's request; `false` if it has asked too much, or this already.
+    pub(super) fn asked(&self, id: RequestKey, feature: Feature) -> bool {
+        let mut asked = locked(&self.of_server);
+        asked.len() < MAX_ASKED && asked.insert(id, feature).is_none()
+    }
+
+    /// What the server asked for under this id; it is answered now.
+    pub(super) fn answered(&self, id: &RequestKey) -> Option<Feature> {
+        locked(&self.of_server).remove(id)
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,89 @@
+//! Settings of a configuration file besides `[caveats]`: what is recorded, and where programs are looked for by name.
+//!
+//! Fails closed when: the table `[journal]` is there and cannot be read. Who reads it must then refuse.
+
+use crate::document::{self, Fields};
+use crate::finding::{Code, Collector, Findings};
+use crate::path::AbsPath;
+
+/// Which calls a hook records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HookRecords {
+    /// Those that it refuses or asks about.
+    #[default]
+    Refused,
+    /// Those that it allows too.
+    All,
+}
+
+impl HookRecords {
+    /// Reads `[journal] hooks = "refused"` or `"all"` of a configuration file; the first unless it says otherwise.
+    ///
+    /// # Errors
+    /// What is wrong with the file or its table `[journal]`.
+    pub fn parse_config(text: &str) -> Result<Self, Findings> {
+        let node = document::parse(text)?;
+        let entries = node.table(Code::CaveatsShape)?;
+        let Some(journal) = entries.iter().find(|entry| entry.key == "journal") else {
+            return Ok(Self::default());
+        };
+        let mut found = Collector::default();
+        let mut fields = Fields::of(&journal.node, "the table `journal`", Code::CaveatsShape)?;
+        let hooks =
+            fields.optional("hooks").and_then(|node| match found.keep(node.text(Code::CaveatsShape))? {
+                "refused" => Some(Self::Refused),
+                "all" => Some(Self::All),
+                _ => {
+                    found.push(node.expected(Code::CaveatsShape, "`\"refused\"` or `\"all\"`"));
+                    None
+                }
+            });
+        fields.finish(Code::CaveatsShape, &mut found);
+        found.finish(hooks.unwrap_or_default())
+    }
+}
+
+/// The folders of `[programs] path`, in their order; none if the table is not there.
+///
+/// # Errors
+/// A finding for every entry that is no absolute path.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::settings::program_folders;
+///
+/// let folders = program_folders("[programs]\npath = ['/opt/tools/bin']\n")?;
+/// assert_eq!(folders.len(), 1);
+/// assert!(program_folders("[programs]\npath = ['bin']\n").is_err());
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
+pub fn program_folders(text: &str) -> Result<Vec<AbsPath>, Findings> {
+    let node = document::parse(text)?;
+    let entries = node.table(Code::CaveatsShape)?;
+    let Some(programs) = entries.iter().find(|entry| entry.key == "programs") else { return Ok(Vec::new()) };
+    let fields = programs.node.table(Code::CaveatsShape)?;
+    let Some(path) = fields.iter().find(|field| field.key == "path") else { return Ok(Vec::new()) };
+    let mut found = Collector::default();
+    let read = |item: &document::Node<'_>| item.place(AbsPath::new(item.text(Code::CaveatsShape)?));
+    let items = path.node.list(Code::CaveatsShape)?;
+    let folders = items.iter().filter_map(|item| found.keep(read(item))).collect();
+    found.finish(folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_record_what_they_refuse_unless_the_file_says_all() {
+        let read = |text: &str| HookRecords::parse_config(text).map_err(|findings| findings.to_string());
+        assert_eq!(read(""), Ok(HookRecords::Refused));
+        assert_eq!(read("[journal]\n"), Ok(HookRecords::Refused));
+        assert_eq!(read("[caveats]\nexec = 'all'\n"), Ok(HookRecords::Refused));
+        assert_eq!(read("[journal]\nhooks = 'refused'\n"), Ok(HookRecords::Refused));
+        assert_eq!(read("[journal]\nhooks = 'all'\n"), Ok(HookRecords::All));
+        for bad in ["[journal]\nhooks = 'none'\n", "[journal]\nhook = 'all'\n", "journal = 1\n", "[journal"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
