@@ -1,8 +1,8 @@
 //! Agents that ask a program before and after every call: what their events mean, how they are answered, and where
 //! their hooks are written.
 //!
-//! Pure: values and texts in, values and texts out. What is known of each agent is one entry of [`AGENTS`]; most took
-//! over Claude Code's format, so an entry says which events it has and where it differs.
+//! Pure: values and texts in, values and texts out. What is known of each agent is one file below `agents/`; most took
+//! over Claude Code's format, so such a file says which events the agent has and where it differs.
 //!
 //! An allowed call gets no word of approval: the agent's own permissions still count. Where an agent has no way to ask
 //! its person from a hook, or is told not to ask, the answer is a no with the id to approve.
@@ -23,10 +23,8 @@
 
 mod agents;
 mod answers;
-mod cursor;
 mod edit;
 mod fields;
-mod generic;
 mod outcome;
 mod settings;
 #[cfg(test)]
@@ -157,16 +155,20 @@ enum Phase {
 #[derive(Debug)]
 enum Reader {
     /// As Claude Code describes them.
-    Phases {
-        events: &'static [(&'static str, Phase)],
-        can_ask: fn(&Value) -> bool,
-        /// The field that has the result.
-        result: &'static str,
-        /// What the model reads of the result of a tool, and whether it succeeded.
-        outcome: fn(&str, &Value) -> (String, Option<bool>),
-    },
+    Phases(PhaseReader),
     /// In a format that shares little with others.
     Own { events: &'static [&'static str], kind: KindOf },
+}
+
+/// Events by their phase.
+#[derive(Debug)]
+struct PhaseReader {
+    events: &'static [(&'static str, Phase)],
+    can_ask: fn(&Value) -> bool,
+    /// The field that has the result.
+    result: &'static str,
+    /// What the model reads of the result of a tool, and whether it succeeded.
+    outcome: fn(&str, &Value) -> (String, Option<bool>),
 }
 
 /// The fields that every event has.
@@ -230,9 +232,9 @@ impl Agent {
     }
 
     fn kind(&self, name: &str, value: &Value) -> Result<EventKind, EventError> {
-        let (events, can_ask, key, outcome) = match &self.reader {
+        let PhaseReader { events, can_ask, result: key, outcome } = match &self.reader {
             Reader::Own { kind, .. } => return kind(name, value),
-            Reader::Phases { events, can_ask, result, outcome } => (events, can_ask, result, outcome),
+            Reader::Phases(reader) => reader,
         };
         let Some((_, phase)) = events.iter().find(|(event, _)| *event == name) else {
             return Ok(EventKind::Other);
@@ -289,7 +291,7 @@ impl Agent {
     fn events(&self) -> impl Iterator<Item = &'static str> + use<> {
         let (phases, names): (&'static [(&'static str, Phase)], &'static [&'static str]) = match &self.reader
         {
-            Reader::Phases { events, .. } => (events, &[]),
+            Reader::Phases(reader) => (reader.events, &[]),
             Reader::Own { events, .. } => (&[], events),
         };
         phases.iter().map(|(name, _)| *name).chain(names.iter().copied())

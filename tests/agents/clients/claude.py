@@ -12,7 +12,7 @@ class Claude(Client):
     name = "claude"
     title = "Claude Code"
     package = "@anthropic-ai/claude-code"
-    version = "2.1.326"
+    version = "2.1.327"
     program = "claude"
     agent = "claude-code"
     settings = (".claude/settings.json",)

@@ -27,6 +27,9 @@ use crate::render::{escape, style};
 struct Before {
     text: Option<String>,
     made: String,
+    /// Directories that were not there, the outermost first.
+    #[serde(default)]
+    directories: Vec<PathBuf>,
 }
 
 pub(super) fn run(args: &Install) -> anyhow::Result<Answer> {
@@ -92,19 +95,18 @@ impl From<anyhow::Error> for Refused {
 }
 
 fn change(agent: &Agent, path: &Path, program: &Path, args: &Install) -> Result<Done, Refused> {
-    // Through a link to the file itself, so that the link stays one.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let path = &resolved(path);
     let shown = path.display();
     let before = match fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(Refused::Invalid(format!("cannot read `{shown}`: {error}"))),
     };
-    let kept = kept_path(path)?;
+    let kept = Kept::of(path)?;
     let invalid = |why: HookSettingsError| Refused::Invalid(format!("`{shown}` {why}"));
     // What a person edited since stays, without our entries: a second `install` does not take those for the person's.
     let bare = match &before {
-        Some(text) => undone(agent, &kept, text).map_err(invalid)?,
+        Some(text) => kept.undone(agent, text).map_err(invalid)?,
         None if args.undo => return Ok(Done::Changed(format!("{shown} is not there"))),
         None => None,
     };
@@ -119,15 +121,19 @@ fn change(agent: &Agent, path: &Path, program: &Path, args: &Install) -> Result<
     if args.dry_run {
         return Ok(Done::Shown(unified(path, before.as_deref(), after.as_deref())));
     }
-    if let (false, Some(after)) = (args.undo, &after) {
-        keep(&kept, bare, after)?;
-    }
     match &after {
-        Some(text) => write(path, text)?,
-        None => fs::remove_file(path).context("cannot remove the file")?,
+        Some(after) if args.undo => write(path, after)?,
+        Some(after) => {
+            kept.keep(path, bare, after)?;
+            write(path, after)?;
+        }
+        None => {
+            fs::remove_file(path).context("cannot remove the file")?;
+            kept.remove_directories();
+        }
     }
     if args.undo {
-        drop(fs::remove_file(&kept));
+        drop(fs::remove_file(&kept.path));
     }
     Ok(Done::Changed(format!(
         "{shown} {}",
@@ -154,33 +160,67 @@ fn painted(line: &str) -> String {
     }
 }
 
-/// A file without our entries: exactly what it was before, if it was not edited since. Nothing is left of a file that was
-/// not there before and has nothing else in it.
-fn undone(agent: &Agent, kept: &Path, now: &str) -> Result<Option<String>, HookSettingsError> {
-    let before: Option<Before> = fs::read(kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    match before {
-        Some(before) if before.made == Digest::of(now.as_bytes()).to_string() => Ok(before.text),
-        Some(Before { text: None, .. }) => {
-            Ok(agent.remove_hooks(now)?.filter(|left| !agent.is_empty_file(left)))
+/// What is kept of a settings file, in the state directory.
+struct Kept {
+    path: PathBuf,
+    before: Option<Before>,
+}
+
+impl Kept {
+    fn of(settings: &Path) -> anyhow::Result<Self> {
+        let path = kept_path(settings)?;
+        let before = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(Self { path, before })
+    }
+
+    /// A file without our entries: exactly what it was before, if it was not edited since. Nothing is left of a file that
+    /// was not there before and has nothing else in it.
+    fn undone(&self, agent: &Agent, now: &str) -> Result<Option<String>, HookSettingsError> {
+        if let Some(before) = &self.before
+            && before.made == Digest::of(now.as_bytes()).to_string()
+        {
+            return Ok(before.text.clone());
         }
-        Some(_) | None => agent.remove_hooks(now),
+        let ours = agent.settings.as_ref().is_some_and(HookFile::is_named_after_us);
+        let was_there = self.before.as_ref().map_or(!ours, |before| before.text.is_some());
+        let left = agent.remove_hooks(now)?;
+        Ok((was_there || !agent.is_empty_file(&left)).then_some(left))
+    }
+
+    fn keep(&self, settings: &Path, text: Option<String>, made: &str) -> anyhow::Result<()> {
+        let missing = || settings.ancestors().skip(1).take_while(|dir| !dir.exists()).map(Path::to_path_buf);
+        let earlier = self.before.as_ref().map_or(&[][..], |before| &before.directories);
+        let mut directories: Vec<PathBuf> = earlier.to_vec();
+        directories.extend(missing().collect::<Vec<_>>().into_iter().rev());
+        let before = Before { text, made: Digest::of(made.as_bytes()).to_string(), directories };
+        write(&self.path, &serde_json::to_string(&before)?)
+    }
+
+    /// Removes the directories that were made for the file, as far as nothing else is in them.
+    fn remove_directories(&self) {
+        let made = self.before.iter().flat_map(|before| before.directories.iter().rev());
+        made.take_while(|dir| fs::remove_dir(dir).is_ok()).for_each(drop);
     }
 }
 
 /// Whether `install` put our hooks into a file.
 pub(in crate::commands) fn was_installed(path: &Path) -> anyhow::Result<bool> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    Ok(kept_path(&path)?.exists())
-}
-
-fn keep(kept: &Path, text: Option<String>, made: &str) -> anyhow::Result<()> {
-    let before = Before { text, made: Digest::of(made.as_bytes()).to_string() };
-    write(kept, &serde_json::to_string(&before)?)
+    Ok(Kept::of(&resolved(path))?.path.exists())
 }
 
 fn kept_path(path: &Path) -> anyhow::Result<PathBuf> {
     let name: String = Digest::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
     Ok(state()?.dir().join("install").join(name))
+}
+
+/// The file itself, through links, whether it is there yet or not: a link to it stays one, and what is kept of it is
+/// found again under the same name.
+fn resolved(path: &Path) -> PathBuf {
+    let parts = (path.parent().filter(|parent| !parent.as_os_str().is_empty()), path.file_name());
+    path.canonicalize().unwrap_or_else(|_| match parts {
+        (Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => path.to_path_buf(),
+    })
 }
 
 /// A complete file in the place of another, with the other's mode.

@@ -27,62 +27,19 @@ pub(super) const CLAUDE: Answers = Answers {
             },
         })
     },
-    inject: |event, said| {
-        if is_stop(event) {
-            return json!({"decision": "block", "reason": said.text});
-        }
-        hook_context(event, said)
-    },
+    inject: |event, said| context_or_block(event, said, "block"),
     nothing: "",
     allow: "",
 };
 
-/// More context stands at the top of its answers; under `hookSpecificOutput` it is not read.
-pub(super) const COPILOT: Answers = Answers {
-    inject: |event, said| {
-        if is_stop(event) {
-            return (CLAUDE.inject)(event, said);
-        }
-        json!({"additionalContext": said.text})
-    },
-    ..CLAUDE
-};
-
-/// It takes anything but JSON for a fault.
-pub(super) const GEMINI: Answers = Answers {
-    refuse: |_, refusal| json!({"decision": "deny", "reason": refusal.reason}),
-    inject: |event, said| {
-        if is_stop(event) {
-            return json!({"decision": "deny", "reason": said.text});
-        }
-        hook_context(event, said)
-    },
-    nothing: "{}\n",
-    allow: "{}\n",
-};
-
-pub(super) const CURSOR: Answers = Answers {
-    refuse: |_, refusal| json!({"permission": refusal.word, "user_message": refusal.reason, "agent_message": refusal.reason}),
-    inject: |event, said| {
-        let key = if is_stop(event) { "followup_message" } else { "additional_context" };
-        json!({key: said.text})
-    },
-    nothing: "{}\n",
-    allow: "{}\n",
-};
-
-/// Our own format.
-pub(super) const OWN: Answers = Answers {
-    refuse: |_, refusal| json!({"decision": refusal.word, "message": refusal.reason, "code": refusal.code}),
-    inject: |_, said| json!({"inject": said.messages}),
-    nothing: "{}\n",
-    allow: "{\"decision\":\"allow\"}\n",
-};
-
-fn is_stop(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Stop { .. })
+/// What scripts said: more context for the model, or the reason for which a turn goes on.
+pub(super) fn context_or_block(event: &Event, said: &Injection<'_>, word: &str) -> Value {
+    if is_stop(event) {
+        return json!({"decision": word, "reason": said.text});
+    }
+    json!({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": said.text}})
 }
 
-fn hook_context(event: &Event, said: &Injection<'_>) -> Value {
-    json!({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": said.text}})
+pub(super) fn is_stop(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Stop { .. })
 }

@@ -1,9 +1,11 @@
 //! Adding and removing our entries in a settings text whose every other byte stays.
 
+mod block;
+
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue as Input, CstNode, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue as Input, CstNode, CstObject, CstObjectProp, CstRootNode};
 
 use super::{Agent, HookEntries, HookForm};
 
@@ -28,9 +30,9 @@ pub enum HookSettingsError {
     /// A file of another program has the name of ours.
     #[error("is there and not ours: move it away")]
     NotOurs,
-    /// The program's path does not fit into the file.
-    #[error("cannot name the program `{0}`: move it to a path without blanks and quotes")]
-    Program(String),
+    /// A mark that says where our lines end is gone.
+    #[error("has no line `{0}` behind our lines any more: put it back, or remove the file")]
+    NoEnd(&'static str),
 }
 
 impl Agent {
@@ -40,7 +42,7 @@ impl Agent {
     /// If the text cannot be read, or has no place for them.
     pub fn add_hooks(&self, text: Option<&str>, program: &Path) -> Result<String, HookSettingsError> {
         let entries = match self.form()? {
-            HookForm::Whole(template) => return self.own_file(template, text, program),
+            HookForm::Block(template) => return self.add_block(template, text, program),
             HookForm::Entries(entries) => entries,
         };
         let (bom, text) = crate::without_bom(text.unwrap_or(entries.empty));
@@ -48,11 +50,14 @@ impl Agent {
         let object = root.object_value_or_create().ok_or(HookSettingsError::NoObject)?;
         let hooks =
             object.object_value_or_create("hooks").ok_or(HookSettingsError::Shape("hooks", "an object"))?;
-        let command = format!("{} hook {}", quoted(program), self.name);
+        let command = format!("{} hook {}", quoted(&program.to_string_lossy()), self.name);
         for event in self.events() {
             let list = hooks.array_value_or_create(event);
             let list = list.ok_or(HookSettingsError::Shape(event, "a list"))?;
-            if !list.elements().iter().any(|entry| self.is_ours(entry)) {
+            let ours: Vec<CstNode> =
+                list.elements().into_iter().filter(|entry| self.is_ours(entry)).collect();
+            ours.iter().flat_map(hooks_of).flatten().for_each(|hook| self.move_program(&hook, &command));
+            if ours.is_empty() {
                 list.ensure_multiline();
                 list.append(entry(entries, &command, event));
             }
@@ -60,13 +65,13 @@ impl Agent {
         Ok(bom.to_owned() + &root.to_string())
     }
 
-    /// The settings text without our entries; nothing for a file that was ours alone.
+    /// The settings text without our entries.
     ///
     /// # Errors
     /// If the text cannot be read.
-    pub fn remove_hooks(&self, text: &str) -> Result<Option<String>, HookSettingsError> {
-        if let HookForm::Whole(_) = self.form()? {
-            return Ok((!self.is_own_file(text)).then(|| text.to_owned()));
+    pub fn remove_hooks(&self, text: &str) -> Result<String, HookSettingsError> {
+        if let HookForm::Block(_) = self.form()? {
+            return block::without(text);
         }
         let (bom, text) = crate::without_bom(text);
         let root = parse(text)?;
@@ -77,17 +82,17 @@ impl Agent {
                 object.get("hooks").into_iter().for_each(|property| property.remove());
             }
         }
-        Ok(Some(bom.to_owned() + &root.to_string()))
+        Ok(bom.to_owned() + &root.to_string())
     }
 
     /// Whether a text is what is left of a settings file that we made.
     #[must_use]
     pub fn is_empty_file(&self, text: &str) -> bool {
         let bare = |text: &str| -> String { text.split_whitespace().collect() };
-        let text = bare(text);
+        let text = bare(crate::without_bom(text).1);
         let as_made = |settings: &super::HookFile| match &settings.form {
             HookForm::Entries(entries) => bare(entries.empty) == text,
-            HookForm::Whole(_) => false,
+            HookForm::Block(_) => false,
         };
         matches!(text.as_str(), "" | "{}") || self.settings.as_ref().is_some_and(as_made)
     }
@@ -96,7 +101,7 @@ impl Agent {
     #[must_use]
     pub fn is_called_by(&self, text: &str) -> bool {
         match self.form() {
-            Ok(HookForm::Whole(_)) => self.is_own_file(text),
+            Ok(HookForm::Block(_)) => self.command_in_block(text).is_some(),
             Ok(HookForm::Entries(_)) => {
                 self.entries_before(text).is_some_and(|list| list.iter().any(|entry| self.is_ours(entry)))
             }
@@ -107,8 +112,9 @@ impl Agent {
     /// The command that a settings text runs before a call, if it is ours.
     #[must_use]
     pub fn configured_command(&self, text: &str) -> Option<String> {
-        if let HookForm::Whole(_) = self.form().ok()? {
-            return self.command_in_own_file(text);
+        if let HookForm::Block(_) = self.form().ok()? {
+            let words = self.command_in_block(text)?;
+            return Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
         }
         let commands = self.entries_before(text)?.into_iter().flat_map(|entry| commands_of(&entry));
         commands.flatten().find(|command| self.is_our_command(command))
@@ -118,25 +124,37 @@ impl Agent {
         self.settings.as_ref().map(|settings| &settings.form).ok_or(HookSettingsError::NoSettings)
     }
 
-    /// A file of our own; one that another program wrote under its name is left alone.
-    fn own_file(
+    /// A file with our lines; those of a person around them stay, and the options that a person gave our command.
+    fn add_block(
         &self,
         template: &str,
         text: Option<&str>,
         program: &Path,
     ) -> Result<String, HookSettingsError> {
-        if text.is_some_and(|text| !self.is_own_file(text)) {
-            return Err(HookSettingsError::NotOurs);
-        }
-        let program = program.to_string_lossy();
-        if program.contains(['"', '\\', '\n', ' ']) {
-            return Err(HookSettingsError::Program(program.into_owned()));
-        }
-        Ok(template.replace("{program}", &program))
+        let ours = [&*program.to_string_lossy(), "hook", self.name].map(str::to_owned).to_vec();
+        let text = text.unwrap_or_default();
+        let options = self.command_in_block(text).into_iter().flatten().skip(ours.len());
+        let command = serde_json::Value::from_iter(ours.iter().cloned().chain(options));
+        block::put(text, &template.replace("{command}", &command.to_string()))
     }
 
-    fn is_own_file(&self, text: &str) -> bool {
-        text.contains(&format!(" hook {}", self.name)) && text.contains("bailiwick")
+    /// The command in our lines of a file, word for word.
+    fn command_in_block(&self, text: &str) -> Option<Vec<String>> {
+        let ours = block::found(text).ok()??;
+        let (_, list) = text.get(ours)?.lines().find_map(|line| line.split_once("const COMMAND = "))?;
+        let words: Vec<String> = serde_json::from_str(list.trim_end_matches(';')).ok()?;
+        let ours = words.first()?.contains("bailiwick") && words.get(1..3)? == ["hook", self.name];
+        ours.then_some(words)
+    }
+
+    /// Lets a hook of ours run the program of this command; the options that a person gave it stay.
+    fn move_program(&self, hook: &CstObject, command: &str) {
+        let Some(property) = command_property(hook) else { return };
+        let Some(now) = text_of(&property) else { return };
+        let options = now.split_once(&format!(" hook {}", self.name)).map_or("", |(_, options)| options);
+        if now != command.to_owned() + options {
+            property.set_value(Input::String(command.to_owned() + options));
+        }
     }
 
     /// The entries about calls that have not run.
@@ -144,16 +162,6 @@ impl Agent {
         let root = parse(crate::without_bom(text).1).ok()?;
         let hooks = root.object_value()?.object_value("hooks")?;
         Some(hooks.array_value(self.events().next()?)?.elements())
-    }
-
-    /// The command in a file that is ours: a plugin names its program and calls it with fixed arguments, a list of hooks
-    /// has the whole command between quotes.
-    fn command_in_own_file(&self, text: &str) -> Option<String> {
-        if let Some((_, behind)) = text.split_once("const PROGRAM = \"") {
-            let program = behind.split('"').next()?;
-            return Some(format!("{} hook {}", quoted(Path::new(program)), self.name));
-        }
-        text.split('"').find(|part| self.is_our_command(part)).map(str::to_owned)
     }
 
     fn remove_event(&self, hooks: &CstObject, event: &str) {
@@ -185,34 +193,40 @@ impl Agent {
 fn entry(entries: &HookEntries, command: &str, event: &str) -> Input {
     let text = |text: &str| Input::String(text.to_owned());
     let field = |key: &str, value: Input| (key.to_owned(), value);
-    let timeout = field("timeout", Input::Number((PATIENCE * entries.second).to_string()));
+    let timeout = field(entries.timeout, Input::Number((PATIENCE * entries.second).to_string()));
+    let typed = entries.typed.then(|| field("type", text("command")));
     let closed =
         entries.closed.iter().filter(|(of, _, _)| *of == event).map(|(_, key, value)| {
             field(key, if *value == "true" { Input::Bool(true) } else { text(value) })
         });
-    let Some(matcher) = entries.matcher else {
-        let fields = [field("command", text(command)), timeout];
-        return Input::Object(fields.into_iter().chain(closed).collect());
-    };
-    let fields = [field("type", text("command")), field("command", text(command)), timeout];
-    let hook = Input::Object(fields.into_iter().chain(closed).collect());
+    let fields = typed.into_iter().chain([field(entries.command, text(command)), timeout]);
+    let hook = Input::Object(fields.chain(closed).collect());
+    let Some(matcher) = entries.matcher else { return hook };
     let tools = event.contains("Tool").then(|| field("matcher", text(matcher)));
     Input::Object(tools.into_iter().chain([field("hooks", Input::Array(vec![hook]))]).collect())
 }
 
-/// The commands of an entry: of each hook in it, or its own; `None` for a hook that has none.
-fn commands_of(entry: &CstNode) -> Vec<Option<String>> {
+/// The hooks of an entry: those in it, or the entry itself; `None` for one that is no object.
+fn hooks_of(entry: &CstNode) -> Vec<Option<CstObject>> {
     let Some(object) = entry.as_object() else { return Vec::new() };
     match object.array_value("hooks") {
-        Some(list) => {
-            list.elements().iter().map(|one| one.as_object().and_then(|one| command(&one))).collect()
-        }
-        None => vec![command(&object)],
+        Some(list) => list.elements().iter().map(CstNode::as_object).collect(),
+        None => vec![Some(object)],
     }
 }
 
-fn command(object: &CstObject) -> Option<String> {
-    object.get("command")?.value()?.as_string_lit()?.decoded_value().ok()
+/// The commands of an entry, one a hook; `None` for a hook that has none.
+fn commands_of(entry: &CstNode) -> Vec<Option<String>> {
+    let command = |hook: Option<CstObject>| command_property(&hook?).and_then(|found| text_of(&found));
+    hooks_of(entry).into_iter().map(command).collect()
+}
+
+fn command_property(hook: &CstObject) -> Option<CstObjectProp> {
+    hook.get("command").or_else(|| hook.get("bash"))
+}
+
+fn text_of(property: &CstObjectProp) -> Option<String> {
+    property.value()?.as_string_lit()?.decoded_value().ok()
 }
 
 fn parse(text: &str) -> Result<CstRootNode, HookSettingsError> {
@@ -221,9 +235,8 @@ fn parse(text: &str) -> Result<CstRootNode, HookSettingsError> {
     read.map_err(|error| HookSettingsError::Syntax(error.to_string()))
 }
 
-/// A path as a shell takes it for one word.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+/// A text as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -7,41 +7,11 @@ pub(super) fn by_fields(_: &str, response: &Value) -> (String, Option<bool>) {
     (result_text(response), Some(!says_failed(response)))
 }
 
-/// Fields say whether a tool failed; of other tools than a server's it is not known otherwise.
-pub(super) fn by_server(tool: &str, response: &Value) -> (String, Option<bool>) {
-    let of_server = tool.starts_with("mcp__") || tool.contains(':');
-    let success = match (says_failed(response), of_server) {
-        (true, _) => Some(false),
-        (false, true) => Some(true),
-        (false, false) => None,
-    };
-    (result_text(response), success)
-}
-
 /// The report on a command states its exit code.
 pub(super) fn by_report(_: &str, response: &Value) -> (String, Option<bool>) {
     let text = result_text(response);
     let failed = says_failed(response) || stated_exit_code(&text).is_some_and(|code| code != 0);
     (reported_output(&text), Some(!failed))
-}
-
-/// The last line of a command's text states its exit code.
-pub(super) fn by_shell_line(_: &str, response: &Value) -> (String, Option<bool>) {
-    let text = result_text(response);
-    let kind = response.get("result_type").and_then(Value::as_str).unwrap_or("success");
-    let (output, code) = without_exit(&text);
-    let failed = kind != "success" || says_failed(response) || code.is_some_and(|code| code != 0);
-    (output.to_owned(), Some(!failed))
-}
-
-/// What a command printed, and the exit code in the line `<shellId: 0 completed with exit code 3>` behind it.
-fn without_exit(text: &str) -> (&str, Option<i64>) {
-    let (before, last) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
-    let code = last.strip_suffix('>').and_then(|line| line.rsplit_once("exit code "));
-    match code.and_then(|(_, code)| code.parse().ok()) {
-        Some(code) => (before, Some(code)),
-        None => (text, None),
-    }
 }
 
 /// The text of a result, without the JSON around it.

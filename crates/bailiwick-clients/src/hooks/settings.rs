@@ -18,8 +18,8 @@ pub struct HookFile {
 pub enum HookForm {
     /// Entries beside those of others, in JSON.
     Entries(HookEntries),
-    /// The whole file is ours: this text, with the program for `{program}`.
-    Whole(&'static str),
+    /// Lines of a file of our own, between two marks: this text, with the command as a JSON list for `{command}`.
+    Block(&'static str),
 }
 
 /// Entries under `hooks`.
@@ -29,6 +29,11 @@ pub struct HookEntries {
     pub(super) empty: &'static str,
     /// Which tools an entry about tools is for; nothing for an agent whose entries are flat.
     pub(super) matcher: Option<&'static str>,
+    /// The fields of a hook that have its command and its time.
+    pub(super) command: &'static str,
+    pub(super) timeout: &'static str,
+    /// Whether a hook says that it is a command.
+    pub(super) typed: bool,
     /// How many of its units of time a second has.
     pub(super) second: u32,
     /// Fields that make a hook before a call that cannot run a no: the event, the field, its JSON.
@@ -40,10 +45,30 @@ impl HookFile {
     pub(super) const fn same(path: &'static str, folder: &'static str, entries: HookEntries) -> Self {
         Self { user: path, project: path, folders: [folder, folder], form: HookForm::Entries(entries) }
     }
+
+    /// Whether the file has our name: nothing but our hooks is expected in it.
+    #[must_use]
+    pub fn is_named_after_us(&self) -> bool {
+        self.user.rsplit('/').next().is_some_and(|name| name.starts_with("bailiwick."))
+    }
 }
 
 impl HookEntries {
+    /// Entries with hooks in them, for tools that match.
     pub(super) const fn with_matcher(matcher: &'static str) -> Self {
-        Self { empty: "{}\n", matcher: Some(matcher), second: 1, closed: &[] }
+        Self {
+            empty: "{}\n",
+            matcher: Some(matcher),
+            command: "command",
+            timeout: "timeout",
+            typed: true,
+            second: 1,
+            closed: &[],
+        }
+    }
+
+    /// Entries that are hooks themselves, in a file with a version.
+    pub(super) const fn flat() -> Self {
+        Self { empty: "{\n  \"version\": 1\n}\n", matcher: None, typed: false, ..Self::with_matcher("") }
     }
 }

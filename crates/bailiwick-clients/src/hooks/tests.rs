@@ -70,12 +70,44 @@ fn a_subagent_is_told_apart() {
 }
 
 #[test]
-fn a_file_of_our_own_names_the_events_that_are_read() {
+fn the_file_of_copilot_names_the_events_that_are_read() {
     let copilot = agent("copilot").unwrap();
     let text = copilot.add_hooks(None, std::path::Path::new("/usr/bin/bailiwick")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     let names: BTreeSet<&str> = value["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, copilot.events().collect());
+    let hook = json!([{"type": "command", "bash": "/usr/bin/bailiwick hook copilot", "timeoutSec": 310}]);
+    assert_eq!((&value["version"], &value["hooks"]["Stop"]), (&json!(1), &hook));
+}
+
+#[test]
+fn our_program_moves_and_its_options_stay() {
+    for agent in &AGENTS {
+        let add =
+            |text: Option<&str>, program: &str| agent.add_hooks(text, std::path::Path::new(program)).unwrap();
+        let old = add(None, "/old place/bailiwick");
+        let ours = [format!(" hook {}\"", agent.name), format!("\"hook\",\"{}\"]", agent.name)];
+        let with_role = old
+            .replace(&ours[0], &ours[0].replace('"', " --role x\""))
+            .replace(&ours[1], &ours[1].replace(']', ",\"--role\",\"x\"]"));
+        assert_ne!(with_role, old, "{}", agent.name);
+        let moved = add(Some(&with_role), "/new/bailiwick");
+        let command = agent.configured_command(&moved).unwrap();
+        assert_eq!(command, format!("/new/bailiwick hook {} --role x", agent.name));
+        assert!(!moved.contains("/old place"), "{moved}");
+        assert_eq!(add(Some(&moved), "/new/bailiwick"), moved, "{}", agent.name);
+    }
+}
+
+#[test]
+fn lines_without_their_last_mark_are_not_touched() {
+    let opencode = agent("opencode").unwrap();
+    let program = std::path::Path::new("/usr/bin/bailiwick");
+    let text = opencode.add_hooks(None, program).unwrap().replace("// <<< bailiwick", "");
+    assert!(matches!(opencode.add_hooks(Some(&text), program), Err(HookSettingsError::NoEnd(_))));
+    assert!(matches!(opencode.remove_hooks(&text), Err(HookSettingsError::NoEnd(_))));
+    let theirs = opencode.add_hooks(Some("export const Other = 1;\n"), program);
+    assert_eq!(theirs, Err(HookSettingsError::NotOurs));
 }
 
 #[test]

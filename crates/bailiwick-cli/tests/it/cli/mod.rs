@@ -9,6 +9,7 @@ mod golden;
 mod guard;
 mod guard_ways;
 mod harm;
+mod install_undo;
 mod levels;
 mod log;
 mod sarif;

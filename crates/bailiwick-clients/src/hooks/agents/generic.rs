@@ -2,12 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{flag, text};
-use super::outcome::result_text;
-use super::{EventError, EventKind};
+use super::super::answers::Answers;
+use super::super::fields::{flag, text};
+use super::super::outcome::result_text;
+use super::super::{Agent, EventError, EventKeys, EventKind, Reader};
+use super::LIKE_CLAUDE;
+
+/// Any other agent, in the format of `docs/hooks.md`.
+pub const GENERIC: Agent = Agent {
+    name: "generic",
+    title: "Any other, in the format of docs/hooks.md",
+    keys: EventKeys { name: "event", session: "session", subagent: "agent", tool: "tool", params: "params" },
+    reader: Reader::Own { events: &["before", "after", "stop"], kind },
+    answers: Answers {
+        refuse: |_, refusal| json!({"decision": refusal.word, "message": refusal.reason, "code": refusal.code}),
+        inject: |_, said| json!({"inject": said.messages}),
+        nothing: "{}\n",
+        allow: "{\"decision\":\"allow\"}\n",
+    },
+    ..LIKE_CLAUDE
+};
 
 /// What an event of this name is about.
-pub(super) fn kind(name: &str, value: &Value) -> Result<EventKind, EventError> {
+fn kind(name: &str, value: &Value) -> Result<EventKind, EventError> {
     let tool = || text(value, "tool").filter(|tool| !tool.is_empty()).ok_or(EventError::Missing("tool"));
     let params = || value.get("params").cloned().unwrap_or_else(|| json!({}));
     let id = || text(value, "id");

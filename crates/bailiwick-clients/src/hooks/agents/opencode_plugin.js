@@ -1,12 +1,13 @@
-// Written by `bailiwick install --hooks opencode`; `--undo` removes it. Asks `{program} hook opencode` before and after
-// every tool, and at the end of every turn. A call that cannot be judged does not run.
+// >>> bailiwick: written by `bailiwick install --hooks opencode`, taken out by `--undo`; options may be added to COMMAND.
+// Asks before and after every tool, and at the end of every turn. A call that cannot be judged does not run.
 import { spawn } from "node:child_process";
 
-const PROGRAM = "{program}";
+const COMMAND = {command};
 
 function ask(event) {
   return new Promise((resolve, reject) => {
-    const child = spawn(PROGRAM, ["hook", "opencode"], { stdio: ["pipe", "pipe", "pipe"] });
+    const [program, ...options] = COMMAND;
+    const child = spawn(program, options, { stdio: ["pipe", "pipe", "pipe"] });
     let said = "";
     let complaint = "";
     child.stdout.on("data", (part) => (said += part));
@@ -60,3 +61,4 @@ export const Bailiwick = async ({ client, directory }) => {
     },
   };
 };
+// <<< bailiwick

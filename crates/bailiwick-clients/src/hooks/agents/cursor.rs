@@ -1,17 +1,42 @@
-//! Cursor's events, by its documentation.
+//! Cursor, known by its documentation: it cannot be run without its editor.
 
 use serde_json::{Value, json};
 
-use super::fields::{after, before, params, text, tool};
-use super::outcome::{result_text, says_failed};
-use super::{EventError, EventKind};
+use super::super::answers::{Answers, is_stop};
+use super::super::fields::{after, before, params, text, tool};
+use super::super::outcome::{result_text, says_failed};
+use super::super::settings::{HookEntries, HookFile};
+use super::super::{Agent, EventError, EventKeys, EventKind, Reader};
+use super::{KEYS, LIKE_CLAUDE};
 
-/// The events that its settings name.
-pub(super) const EVENTS: [&str; 5] =
-    ["preToolUse", "postToolUse", "postToolUseFailure", "afterAgentResponse", "stop"];
+pub(super) const AGENT: Agent = Agent {
+    name: "cursor",
+    title: "Cursor",
+    settings: Some(HookFile::same(
+        ".cursor/hooks.json",
+        ".cursor",
+        HookEntries { closed: &[("preToolUse", "failClosed", "true")], ..HookEntries::flat() },
+    )),
+    shell: "Shell",
+    keys: EventKeys { session: "conversation_id", ..KEYS },
+    reader: Reader::Own {
+        events: &["preToolUse", "postToolUse", "postToolUseFailure", "afterAgentResponse", "stop"],
+        kind,
+    },
+    answers: Answers {
+        refuse: |_, refusal| json!({"permission": refusal.word, "user_message": refusal.reason, "agent_message": refusal.reason}),
+        inject: |event, said| {
+            let key = if is_stop(event) { "followup_message" } else { "additional_context" };
+            json!({key: said.text})
+        },
+        nothing: "{}\n",
+        allow: "{}\n",
+    },
+    ..LIKE_CLAUDE
+};
 
 /// What an event of this name is about.
-pub(super) fn kind(name: &str, value: &Value) -> Result<EventKind, EventError> {
+fn kind(name: &str, value: &Value) -> Result<EventKind, EventError> {
     let command = || json!({"command": text(value, "command").unwrap_or_default()});
     let before_own = |tool: &str, params: Value, can_ask: bool| EventKind::Before {
         tool: tool.to_owned(),
