@@ -49,6 +49,8 @@ pub struct Good {
     pub written: Guardrails,
     /// The text they were read from.
     pub source: Source,
+    /// What tells that text from others.
+    pub(crate) digest: Digest,
     /// Whether a person trusts the directory, so that scripts may run.
     pub trusted: bool,
 }
@@ -66,16 +68,24 @@ impl Policy {
     /// Reads the file of a directory and compares it with what was trusted.
     #[must_use]
     pub fn load(workdir: &Path, trust: &Trust) -> Self {
+        Self::load_known(workdir, trust, None)
+    }
+
+    /// The same; patterns of rules with the digest `known`, which were found good before, are not checked again.
+    pub(crate) fn load_known(workdir: &Path, trust: &Trust, known: Option<&str>) -> Self {
         let trusted = trust.hash(workdir);
         match read(workdir) {
             Ok(None) => match trusted {
                 Some(_) => Self::Changed(format!("`{GUARDRAILS}` was trusted and is gone")),
                 None => Self::Absent,
             },
-            Ok(Some(text)) => match compile(workdir, &text) {
-                Ok((written, rails)) => Self::compared(workdir, text, written, rails, trusted),
-                Err(findings) => Self::Broken(Box::new(Broken { source: text.source, findings })),
-            },
+            Ok(Some(text)) => {
+                let digest = Digest::of(text.source.text().as_bytes());
+                match compile(workdir, &text, known == Some(&digest.to_string())) {
+                    Ok((written, rails)) => Self::compared(workdir, text, digest, (written, rails), trusted),
+                    Err(findings) => Self::Broken(Box::new(Broken { source: text.source, findings })),
+                }
+            }
             Err(broken) => Self::Broken(broken),
         }
     }
@@ -83,8 +93,8 @@ impl Policy {
     fn compared(
         workdir: &Path,
         text: Text,
-        written: Guardrails,
-        rails: Rails,
+        digest: Digest,
+        (written, rails): (Guardrails, Rails),
         trusted: Option<&str>,
     ) -> Self {
         if let Some(known) = trusted {
@@ -98,7 +108,7 @@ impl Policy {
                 Err(why) => return Self::Changed(why.to_string()),
             }
         }
-        Self::Good(Box::new(Good { rails, written, source: text.source, trusted: trusted.is_some() }))
+        Self::Good(Box::new(Good { rails, written, digest, source: text.source, trusted: trusted.is_some() }))
     }
 
     /// The rules, if they can be used.
@@ -132,7 +142,7 @@ impl Broken {
 /// Why there is nothing that could be trusted.
 pub fn trustable(workdir: &Path) -> Result<Option<(Digest, Vec<String>)>, Box<Broken>> {
     let Some(text) = read(workdir)? else { return Ok(None) };
-    match compile(workdir, &text) {
+    match compile(workdir, &text, false) {
         Ok((_, rails)) => match trust::hash(workdir, &text, rails.scripts()) {
             Ok(hash) => Ok(Some((hash, rails.scripts().to_vec()))),
             Err(why) => Err(Box::new(Broken {
@@ -149,13 +159,17 @@ pub fn trustable(workdir: &Path) -> Result<Option<(Digest, Vec<String>)>, Box<Br
 /// # Errors
 /// Every finding.
 pub fn compile_text(text: &str) -> Result<(Guardrails, Rails), Vec<Finding>> {
+    compile_rules(text, false)
+}
+
+fn compile_rules(text: &str, checked_before: bool) -> Result<(Guardrails, Rails), Vec<Finding>> {
     let written = Guardrails::parse(text).map_err(Findings::into_vec)?;
-    let rails = Rails::compile(&written)?;
+    let rails = Rails::compiled(&written, checked_before)?;
     Ok((written, rails))
 }
 
-fn compile(workdir: &Path, text: &Text) -> Result<(Guardrails, Rails), Vec<Finding>> {
-    let (written, rails) = compile_text(text.source.text())?;
+fn compile(workdir: &Path, text: &Text, checked_before: bool) -> Result<(Guardrails, Rails), Vec<Finding>> {
+    let (written, rails) = compile_rules(text.source.text(), checked_before)?;
     let missing: Vec<Finding> = written.scripts().filter_map(|script| unusable(workdir, script)).collect();
     if missing.is_empty() { Ok((written, rails)) } else { Err(missing) }
 }
@@ -192,7 +206,8 @@ fn read(workdir: &Path) -> Result<Option<Text>, Box<Broken>> {
             return Err(broken(Finding::new(Code::SourceSyntax, format!("it cannot be opened: {error}"))));
         }
     };
-    let mut bytes = Vec::new();
+    let length = file.metadata().map_or(0, |found| found.len().min(MAX_FILE));
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
     if let Err(error) = file.take(MAX_FILE + 1).read_to_end(&mut bytes) {
         return Err(broken(Finding::new(Code::SourceSyntax, format!("it cannot be read: {error}"))));
     }

@@ -20,12 +20,12 @@ pub struct Level {
 
 impl Level {
     /// The guardrails that hold for a session that began in `workdir`: at least that directory's own, which may be
-    /// absent, then those above it.
+    /// absent, then those above it. `known` is the digest of rules of that directory that were found good before.
     #[must_use]
-    pub fn all(workdir: &Path, home: Option<&Path>, trust: &Trust) -> Vec<Self> {
+    pub fn all(workdir: &Path, home: Option<&Path>, trust: &Trust, known: Option<&str>) -> Vec<Self> {
         let mut levels = Vec::new();
         for dir in workdir.ancestors() {
-            let policy = Policy::load(dir, trust);
+            let policy = Policy::load_known(dir, trust, known.filter(|_| dir == workdir));
             if dir == workdir || !matches!(policy, Policy::Absent) {
                 levels.push(Self { dir: dir.to_path_buf(), policy });
             }

@@ -132,6 +132,11 @@ impl SessionLog {
         &self.workdir
     }
 
+    /// What tells the rules under which it was last counted from others.
+    pub(crate) fn rules(&self) -> Option<&str> {
+        self.summary.as_ref().map(|summary| summary.rules.as_str())
+    }
+
     /// Brings the history up to date under these rules.
     pub(crate) fn with(mut self, rails: &Rails, rules: &str) -> Result<OpenLog, StateFault> {
         let (mut history, covered) = match self.summary.take() {

@@ -1,7 +1,8 @@
 //! Patterns that cost nothing until a text could match: checked when read, compiled when first needed.
 //!
 //! Most patterns contain a word that every match must contain. Looking for that word is hundreds of times cheaper
-//! than compiling a pattern, and a hook process judges one call only.
+//! than compiling a pattern, and a hook process judges one call only. A pattern of rules that this session has accepted
+//! before is not checked again; should it be none after all, it fails when it is first needed, and the call with it.
 
 use std::sync::OnceLock;
 
@@ -46,6 +47,19 @@ impl Pattern {
             }
         };
         Ok(Self { text: text.to_owned(), needles, regex: OnceLock::new() })
+    }
+
+    /// A pattern that was found good before. Its word is looked for without parsing it.
+    pub(crate) fn checked_before(text: &str) -> Self {
+        let needles = match plain_word(text) {
+            Some(word) => Some(vec![word.to_owned()]),
+            None => return Self::new(text).unwrap_or_else(|_| Self::unknown(text)),
+        };
+        Self { needles, ..Self::unknown(text) }
+    }
+
+    fn unknown(text: &str) -> Self {
+        Self { text: text.to_owned(), needles: None, regex: OnceLock::new() }
     }
 
     /// Whether the pattern matches somewhere in the text.
@@ -94,6 +108,55 @@ fn plain_syntax(text: &str) -> Option<Ast> {
     let mut groups = text.split("(?").skip(1);
     let special = text.contains("\\p") || text.contains("\\P") || groups.any(|rest| !rest.starts_with(':'));
     if special { None } else { regex_syntax::ast::parse::Parser::new().parse(text).ok() }
+}
+
+/// The longest word that stands outside of all groups and alternatives of a well-formed pattern: every match contains it.
+/// Nothing is found in a pattern with flags, classes within classes, or escapes of several characters.
+fn plain_word(pattern: &str) -> Option<&str> {
+    if pattern.split("(?").skip(1).any(|rest| !rest.starts_with(':')) {
+        return None;
+    }
+    let (mut best, mut start, mut depth): (&str, Option<usize>, usize) = ("", None, 0);
+    let mut signs = pattern.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        if depth == 0 && !r"\[](){}?*+|^$.".contains(sign) {
+            start = start.or(Some(at));
+            continue;
+        }
+        let optional = matches!(sign, '?' | '*' | '{');
+        let word = start.take().and_then(|start| pattern.get(start..at)).unwrap_or_default();
+        let repeated = word.char_indices().last().filter(|_| optional).map(|(last, _)| last);
+        let word = repeated.and_then(|last| word.get(..last)).unwrap_or(word);
+        best = if word.len() > best.len() { word } else { best };
+        match sign {
+            '|' if depth == 0 => return None,
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            '{' => while signs.next()?.1 != '}' {},
+            '\\' => {
+                signs.next().filter(|(_, escaped)| !"pPxuU".contains(*escaped))?;
+            }
+            '[' => class_end(&mut signs)?,
+            _ => {}
+        }
+    }
+    let word = start.and_then(|start| pattern.get(start..)).unwrap_or_default();
+    let best = if word.len() > best.len() { word } else { best };
+    (best.len() >= MIN_NEEDLE).then_some(best)
+}
+
+/// Skips a class of characters whose `[` has been read; nothing for one that is not simple.
+fn class_end(signs: &mut std::iter::Peekable<std::str::CharIndices<'_>>) -> Option<()> {
+    signs.next_if(|(_, sign)| *sign == '^');
+    signs.peek().filter(|(_, sign)| *sign != ']')?;
+    loop {
+        match signs.next()?.1 {
+            ']' => return Some(()),
+            '[' => return None,
+            '\\' => drop(signs.next()?),
+            _ => {}
+        }
+    }
 }
 
 /// Words of which every match contains one, by the syntax alone.
@@ -189,6 +252,24 @@ mod tests {
     }
 
     #[test]
+    fn words_are_found_without_parsing() {
+        let of = |text| plain_word(text);
+        assert_eq!(of(r"^tool12\s+(?:--force|-f)\b"), Some("tool12"));
+        assert_eq!(of(r"git push.*(--force|-f)\b"), Some("git push"));
+        assert_eq!(of(r"^rm\s+-rf?"), Some("rm"));
+        assert_eq!(of("abc?d*ef+gh"), Some("ab"));
+        assert_eq!(of(r"[ab]cd{2}x\.env"), Some("env"));
+        for none in ["abc|def", "(abc|def)", "(?i)abc", r"\x41bcd", "a[[:alpha:]]bcd", "a?b*"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+        let broken = Pattern::checked_before("abc(");
+        assert!(
+            broken.is_match("abc").is_err(),
+            "a pattern that is none after all is no pattern that never matches"
+        );
+    }
+
+    #[test]
     fn a_pattern_that_is_none_says_why() {
         assert_eq!(Pattern::new("a(").unwrap_err().to_string(), "unclosed group");
         assert!(Pattern::new(r"\p{nope}").is_err());
@@ -207,6 +288,18 @@ mod tests {
         ) {
             if let Ok(plain) = Regex::new(&regex) {
                 prop_assert_eq!(Pattern::new(&regex).unwrap().is_match(&text), Ok(plain.is_match(&text)));
+                prop_assert_eq!(Pattern::checked_before(&regex).is_match(&text), Ok(plain.is_match(&text)));
+            }
+        }
+
+        /// A word that is found without parsing is in every match, whatever the pattern.
+        #[test]
+        fn plain_words_are_in_every_match(
+            regex in r"([ab(|)*+?^$.{}\[\]\\-]|\(\?:|\\[swbdDWSBpPx]|\[\^?a-b\]|ab|\{0,1\}|b\{0\}|\\\.|a\{1\}){0,12}",
+            text in "[ab.]{0,12}",
+        ) {
+            if let (Ok(compiled), Some(word)) = (Regex::new(&regex), plain_word(&regex)) {
+                prop_assert!(!compiled.is_match(&text) || text.contains(word), "{} {}", regex, word);
             }
         }
 

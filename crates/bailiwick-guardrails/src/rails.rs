@@ -79,7 +79,12 @@ impl Rails {
     /// # Errors
     /// A finding for every pattern that is none.
     pub fn compile(written: &Guardrails) -> Result<Self, Vec<Finding>> {
-        let mut compiler = Compiler::default();
+        Self::compiled(written, false)
+    }
+
+    /// The same; `checked_before` says that these very rules were compiled before, so that no pattern is checked again.
+    pub(crate) fn compiled(written: &Guardrails, checked_before: bool) -> Result<Self, Vec<Finding>> {
+        let mut compiler = Compiler { checked_before, ..Compiler::default() };
         let guards = written.guards.iter().filter_map(|guard| {
             Some(Guard {
                 matcher: compiler.matcher(&guard.target.value, guard.target.span)?,
@@ -238,12 +243,16 @@ impl Matcher {
 
 #[derive(Default)]
 struct Compiler {
+    checked_before: bool,
     counted: Vec<Matcher>,
     found: Vec<Finding>,
 }
 
 impl Compiler {
     fn pattern(&mut self, text: &str, span: Span) -> Option<Pattern> {
+        if self.checked_before {
+            return Some(Pattern::checked_before(text));
+        }
         match Pattern::new(text) {
             Ok(pattern) => Some(pattern),
             Err(why) => {

@@ -34,7 +34,7 @@ use super::verdict::{Call, Verdict};
 use super::waiting::waiting_program;
 
 /// How a history counts: raised when it counts more.
-const COUNTING: u32 = 4;
+const COUNTING: u32 = 5;
 
 /// Arguments in which a model describes its call; they change nothing.
 const WORDING: &[&str] = &["description", "explanation", "justification"];
@@ -318,7 +318,8 @@ impl Watch {
         let home = self.home.as_deref();
         let first = SessionLog::open(&self.state, &self.session, &self.cwd, home)?;
         let trust = Trust::load(&self.state)?;
-        let levels = Level::all(first.workdir(), home, &trust);
+        let known = first.rules().and_then(|rules| rules.strip_prefix(&format!("{COUNTING}:")));
+        let levels = Level::all(first.workdir(), home, &trust, known);
         let mut first = Some(first);
         let mut open = Vec::new();
         for Level { dir, policy } in levels {
@@ -399,7 +400,7 @@ fn untrusted(count: usize) -> Said {
 /// What tells one set of rules from another, and one way of counting: what was counted otherwise is counted anew.
 fn rules_id(policy: &Policy) -> String {
     let rules = match policy {
-        Policy::Good(good) => Digest::of(good.source.text().as_bytes()).to_string(),
+        Policy::Good(good) => good.digest.to_string(),
         Policy::Absent | Policy::Broken(_) | Policy::Changed(_) => "none".to_owned(),
     };
     format!("{COUNTING}:{rules}")

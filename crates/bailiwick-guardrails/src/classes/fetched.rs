@@ -5,9 +5,40 @@ use super::{code, variables};
 use crate::shell::{self, Simple};
 
 const FETCHERS: &[&str] = &[
-    "curl", "wget", "aria2c", "http", "https", "xh", "lynx", "w3m", "links", "fetch", "axel", "httpie",
-    "scp", "sftp", "gh", "dig", "nslookup", "nc", "ncat", "netcat", "telnet", "ftp", "lftp", "rclone",
-    "gsutil", "ssh",
+    "curl",
+    "wget",
+    "aria2c",
+    "http",
+    "https",
+    "xh",
+    "lynx",
+    "w3m",
+    "links",
+    "fetch",
+    "axel",
+    "httpie",
+    "scp",
+    "sftp",
+    "gh",
+    "dig",
+    "nslookup",
+    "nc",
+    "ncat",
+    "netcat",
+    "telnet",
+    "ftp",
+    "lftp",
+    "rclone",
+    "gsutil",
+    "ssh",
+    "aws",
+    "ipfs",
+    "redis-cli",
+    "mosquitto_sub",
+    "xclip",
+    "xsel",
+    "wl-paste",
+    "pbpaste",
 ];
 const UNPACKERS: &[&str] =
     &["tar", "unzip", "7z", "bsdtar", "unrar", "gunzip", "gzip", "zcat", "cpio", "unxz", "xz"];
@@ -64,6 +95,7 @@ impl Seen<'_> {
             .any(|word| matches!(word.as_str(), "-c" | "-e" | "-m" | "-p" | "-n" | "-ne" | "-pe"))
             || matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "jq");
         let takes_input = RUNNERS.contains(&program) && arguments.iter().any(|word| word == "-")
+            || program == "docker" && arguments.iter().any(|word| matches!(word.as_str(), "load" | "import"))
             || matches!(program, "at" | "batch" | "patch" | "psql" | "mysql" | "crontab");
         if from_network && (interprets && !own_code || takes_input) {
             self.note("runs(downloaded)", &simple.plain);
@@ -90,8 +122,12 @@ impl Seen<'_> {
         let unpacked = self.unpacked
             && (simple.path.starts_with("./")
                 || interprets && arguments.iter().any(|word| word.ends_with(".sh")));
-        let given = (interprets || RUNNERS.contains(&program))
-            && arguments.iter().any(|word| self.is_downloaded(simple, word));
+        let given = match (interprets, RUNNERS.contains(&program)) {
+            (true, _) => scripts_among(arguments),
+            (false, true) => arguments,
+            (false, false) => &[],
+        };
+        let given = given.iter().any(|word| self.is_downloaded(simple, word));
         let loaded = simple.set.iter().any(|(_, value)| self.is_downloaded(simple, value));
         if by_name || unpacked || given || loaded {
             self.note("runs(downloaded)", &simple.plain);
@@ -126,7 +162,7 @@ impl Seen<'_> {
                 let urls = arguments.iter().filter(|word| word.contains("://"));
                 files.extend(urls.filter_map(|url| Some(url.rsplit('/').next()?.to_owned())));
             }
-            "scp" | "rsync" => {
+            "scp" | "rsync" | "aws" | "gsutil" | "gcloud" | "s3cmd" | "rclone" | "kubectl" => {
                 let remote = arguments.iter().filter(|word| word.contains(':'));
                 files.extend(remote.filter_map(|word| Some(word.rsplit(['/', ':']).next()?.to_owned())));
             }
@@ -154,6 +190,13 @@ impl Seen<'_> {
                 from != number && (commands.get(from).is_some_and(by) || self.is_fed(from, depth + 1, by))
             })
     }
+}
+
+/// The words of an interpreter up to its script: what follows that are data. A word behind a flag may be the flag's.
+fn scripts_among(arguments: &[String]) -> &[String] {
+    let is_flag = |at: usize| arguments.get(at).is_some_and(|word| word.starts_with('-') || word == "run");
+    let script = (0..arguments.len()).find(|&at| !is_flag(at) && (at == 0 || !is_flag(at - 1)));
+    arguments.get(..=script.unwrap_or(usize::MAX)).unwrap_or(arguments)
 }
 
 /// Whether a command prints or stores what it gets from the network.

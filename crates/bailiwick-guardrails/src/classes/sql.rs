@@ -47,6 +47,11 @@ const LOSES: &[&str] = &[
 const RUNS: &[&str] =
     &["from program", "to program", "into outfile", "into dumpfile", "load_file(", "load_extension("];
 
+/// Tables and columns in which servers keep passwords.
+const SECRETS: &[&str] = &["pg_authid", "pg_shadow", "mysql.user", "authentication_string"];
+/// Statements that give privileges away.
+const GAINS: &[&str] = &[" superuser", "grant all", "with grant option", " createrole"];
+
 /// Notes what the statements of a command lose.
 pub(super) fn note(seen: &mut Seen<'_>, simple: &Simple, program: &str, arguments: &[String]) {
     if !CLIENTS.contains(&program) {
@@ -59,6 +64,12 @@ pub(super) fn note(seen: &mut Seen<'_>, simple: &Simple, program: &str, argument
         for statement in text.split(';') {
             if RUNS.iter().any(|words| statement.contains(words)) {
                 seen.note("runs(injected)", statement.trim());
+            }
+            if SECRETS.iter().any(|name| statement.contains(name)) {
+                seen.note("reads(secret)", statement.trim());
+            }
+            if GAINS.iter().any(|words| statement.contains(words)) {
+                seen.note("gains(privilege)", statement.trim());
             }
             if loses(statement.trim()) {
                 seen.note("loses(data)", statement.trim());

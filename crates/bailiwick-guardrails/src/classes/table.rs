@@ -29,15 +29,29 @@ enum Token {
     Not(Box<Token>),
 }
 
-/// Lines by program, and those whose program is a pattern.
+/// Lines by the first byte of their program, and those whose program is a pattern. Sorting them would cost a hook more
+/// than all that it looks up.
 #[derive(Debug)]
 struct Table {
-    named: Vec<Line>,
+    named: Vec<Vec<Line>>,
     patterns: Vec<Line>,
 }
 
+impl Table {
+    /// The lines of a program by its name.
+    fn lines_of<'a>(&'a self, program: &'a str) -> impl Iterator<Item = &'a Line> {
+        let lines = self.named.get(bucket(program)).map(Vec::as_slice).unwrap_or_default();
+        lines.iter().filter(move |line| line.program == program)
+    }
+}
+
+fn bucket(program: &str) -> usize {
+    program.bytes().next().map_or(0, usize::from)
+}
+
 static LINES: LazyLock<Table> = LazyLock::new(|| {
-    let (mut named, mut patterns) = (Vec::with_capacity(1024), Vec::new());
+    let mut named: Vec<Vec<Line>> = (0..=usize::from(u8::MAX)).map(|_| Vec::new()).collect();
+    let mut patterns = Vec::new();
     let mut class = None;
     for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -47,11 +61,13 @@ static LINES: LazyLock<Table> = LazyLock::new(|| {
         let Some(class) = class else { continue };
         let (programs, words) = line.split_once(' ').unwrap_or((line, ""));
         for program in programs.split('|') {
-            let lines = if glob::is_pattern(program) { &mut patterns } else { &mut named };
-            lines.push(Line { program, class, words });
+            let line = Line { program, class, words };
+            match named.get_mut(bucket(program)).filter(|_| !glob::is_pattern(program)) {
+                Some(lines) => lines.push(line),
+                None => patterns.push(line),
+            }
         }
     }
-    named.sort_by_key(|line| line.program);
     Table { named, patterns }
 });
 
@@ -75,8 +91,7 @@ fn token(word: &'static str) -> Token {
 /// The classes of a command by its program and arguments, each with the line that says so.
 pub(super) fn classes_of(program: &str, arguments: &[String]) -> impl Iterator<Item = Class> {
     let table = &*LINES;
-    let first = table.named.partition_point(|line| line.program < program);
-    let named = table.named.iter().skip(first).take_while(move |line| line.program == program);
+    let named = table.lines_of(program);
     let patterns = table.patterns.iter().filter(move |line| glob::matches(line.program, program));
     named.chain(patterns).filter(move |line| fits(line.words, arguments)).map(|line| line.class)
 }
@@ -89,8 +104,7 @@ pub(crate) fn has_classes(program: &str, arguments: &[String]) -> bool {
 /// Whether anything is known of a program.
 pub(crate) fn is_known_program(name: &str) -> bool {
     let table = &*LINES;
-    let named = table.named.binary_search_by_key(&name, |line| line.program).is_ok();
-    named
+    table.lines_of(name).next().is_some()
         || table.patterns.iter().any(|line| glob::matches(line.program, name))
         || ROLES.contains_key(name)
         || super::code::is_interpreter(name)

@@ -24,6 +24,13 @@ const LOADS: &[&str] = &[
     "GCONV_PATH",
     "PYTHONHOME",
     "GIT_TEMPLATE_DIR",
+    "LUA_INIT",
+    "OPENSSL_CONF",
+    "PYTHONBREAKPOINT",
+    "R_PROFILE",
+    "R_PROFILE_USER",
+    "RUBYLIB",
+    "ZDOTDIR",
 ];
 /// Variables that load what they name where that lies in a scratch directory or is named by a path.
 const PATHS: &[&str] = &[
@@ -36,6 +43,14 @@ const PATHS: &[&str] = &[
     "RUSTC_WRAPPER",
     "NODE_OPTIONS",
     "GIT_EXEC_PATH",
+    "GIT_ASKPASS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "EDITOR",
+    "PAGER",
 ];
 /// Variables that switch the check of certificates off, or send elsewhere for code.
 const WEAKENS: &[&str] = &[
@@ -47,6 +62,13 @@ const WEAKENS: &[&str] = &[
     "GONOSUMCHECK",
     "GOPROXY",
     "SSLKEYLOGFILE",
+    "DOCKER_CONTENT_TRUST",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX_URL",
+    "npm_config_registry",
+    "NPM_CONFIG_REGISTRY",
 ];
 const HISTORY: &[&str] = &["HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"];
 /// Words in the names of variables that hold secrets.
@@ -116,13 +138,18 @@ fn set(seen: &mut Seen<'_>, name: &str, value: &str) {
         seen.note("runs(injected)", &what);
     }
     let scratch = |part: &str| ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| part.starts_with(place));
-    if PATHS.contains(&name) && value.split([':', ' ', '=']).any(scratch) {
+    // `CARGO_BUILD_RUSTC`, `CARGO_TARGET_<TRIPLE>_RUNNER` and their like.
+    let of_cargo = name.starts_with("CARGO_") && (name.ends_with("_RUNNER") || name.contains("RUSTC"));
+    if (of_cargo || PATHS.contains(&name)) && value.split([':', ' ', '=']).any(scratch) {
         seen.note("runs(injected)", &what);
     }
     if WEAKENS.contains(&name) {
         seen.note("weakens(protection)", &what);
     }
-    let off = matches!(value, "0" | "/dev/null" | "");
+    if name == "SSH_AUTH_SOCK" && !value.is_empty() {
+        seen.note("reads(secret)", &what);
+    }
+    let off = matches!(value, "0" | "/dev/null" | "" | "*");
     if HISTORY.contains(&name) && off {
         seen.note("hides(traces)", &what);
     }

@@ -1,6 +1,7 @@
 //! `bailiwick guard explain`: what every rule makes of one call.
 
 use std::path::Path;
+use std::time::Instant;
 
 use bailiwick_guardrails::Verdict;
 use bailiwick_guardrails::classes::Setting;
@@ -28,17 +29,19 @@ pub(super) fn run(args: &Explain) -> Answer {
         Ok(_) | Err(_) => json!({"command": args.arguments}),
     };
     let rails = &good.rails;
-    let call = ToolCall::new(&args.tool, &params, rails.names());
     let history = fresh(rails);
     let workdir = args.dir.canonicalize().unwrap_or_else(|_| args.dir.clone());
     let state = facts::state_dir().unwrap_or_default();
     let home = facts::home();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let at_home = home.as_deref().map_or_else(|| "/root".to_owned(), shown);
-    call.stands(Setting::new(&shown(&workdir), &shown(&workdir), &at_home));
     let protected = Protected::new(&workdir, rails.scripts(), &state, home.as_deref());
+    let since = Instant::now();
+    let call = ToolCall::new(&args.tool, &params, rails.names());
+    call.stands(Setting::new(&shown(&workdir), &shown(&workdir), &at_home));
     let built_in = protected.refuse(&call).map(Verdict::Deny);
     let judged = rails.judge(&call, &history);
+    let took = since.elapsed();
     let (verdict, rule) = match built_in {
         Some(verdict) => (verdict, None),
         None => (judged.verdict, judged.rule),
@@ -48,7 +51,11 @@ pub(super) fn run(args: &Explain) -> Answer {
     let exit = if verdict == Verdict::Allow { Exit::Fine } else { Exit::Found };
     let source = &good.source;
     let text = match args.format {
-        AnswerFormat::Json => json::document(&document(&call, &verdict, rule, &looks, source)),
+        AnswerFormat::Json => {
+            let mut document = document(&call, &verdict, rule, &looks, source);
+            document["judged_us"] = json!(took.as_secs_f64() * 1e6);
+            json::document(&document)
+        }
         AnswerFormat::Text => text(&call, &verdict, rule, &looks, source),
     };
     Answer::result(exit, text)
