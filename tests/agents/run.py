@@ -18,7 +18,7 @@ from world import World
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROMPT = "Begin."
-PATIENCE = 180
+PATIENCE = 600
 #: what the guard knows of agents' tools
 TOOLS = os.path.join(HERE, "..", "..", "crates", "bailiwick-guardrails", "src", "tools.txt")
 

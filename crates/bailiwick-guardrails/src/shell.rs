@@ -28,7 +28,7 @@ use std::rc::Rc;
 
 use brush_parser::ast::FunctionDefinition;
 
-pub(crate) use runners::is_shell;
+pub(crate) use runners::{is_runner, is_shell};
 
 /// The longest text that is read, in bytes.
 const MAX_TEXT: usize = 128 * 1024;

@@ -5,6 +5,10 @@ import os
 from . import Client, merge_json
 
 
+#: without it, the client adds it to a settings file when it starts
+VERSION = {"$version": 4}
+
+
 class Qwen(Client):
     name = "qwen"
     title = "Qwen Code"
@@ -21,12 +25,12 @@ class Qwen(Client):
             {
                 "security": {"auth": {"selectedType": "openai"}},
                 "general": {"enableAutoUpdate": False},
-                # Without it, the client adds it to the file when it starts.
-                "$version": 4,
+                **VERSION,
                 # It would hold conversations of its own with the model.
                 "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
             },
         )
+        world.write_json(".qwen/settings.json", VERSION)
 
     def environment(self, url):
         return {"OPENAI_API_KEY": "unused", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "scripted"}

@@ -11,50 +11,11 @@ use super::places::{self, Setting};
 
 const WORDS: &str = include_str!("code.txt");
 
-const INTERPRETERS: &[&str] = &[
-    "awk",
-    "bun",
-    "clojure",
-    "deno",
-    "elixir",
-    "emacs",
-    "erl",
-    "expect",
-    "gawk",
-    "ghc",
-    "gnuplot",
-    "guile",
-    "go",
-    "groovy",
-    "irb",
-    "jshell",
-    "julia",
-    "lua",
-    "luajit",
-    "mawk",
-    "nawk",
-    "node",
-    "nodejs",
-    "octave",
-    "osascript",
-    "perl",
-    "php",
-    "pwsh",
-    "powershell",
-    "powershell.exe",
-    "R",
-    "racket",
-    "Rscript",
-    "ruby",
-    "sbcl",
-    "scala",
-    "swift",
-    "tclsh",
-    "wish",
-    "zx",
-    "ts-node",
-    "tsx",
-];
+const INTERPRETERS: &str = "
+    awk bun clojure deno elixir emacs erl expect gawk ghc gnuplot guile go groovy irb jshell julia lua
+    luajit mawk nawk node nodejs octave osascript perl php pwsh powershell powershell.exe R racket Rscript
+    ruby sbcl scala swift tclsh wish zx ts-node tsx
+";
 
 static LISTS: LazyLock<HashMap<&'static str, Vec<String>>> = LazyLock::new(|| {
     let mut lists: HashMap<_, Vec<String>> = HashMap::new();
@@ -73,7 +34,7 @@ pub(crate) fn is_interpreter(program: &str) -> bool {
     let versioned = |name: &str| {
         program.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
     };
-    INTERPRETERS.contains(&program)
+    INTERPRETERS.split_whitespace().any(|name| name == program)
         || versioned("python")
         || versioned("pypy")
         || versioned("ruby")
@@ -132,6 +93,9 @@ pub(super) fn classes_of(code: &str, setting: &Setting, here: &str, found: &mut 
     }
     if let Some(word) = has("dumps") {
         class(if fetches.is_some() { "sends(private)" } else { "reads(secret)" }, word);
+    }
+    if code.contains("process.env.") && super::variables::is_secret_name(code) {
+        class("reads(secret)", "process.env");
     }
     if let Some(word) = has("forks") {
         class("exhausts(machine)", word);

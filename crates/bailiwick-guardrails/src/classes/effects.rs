@@ -173,6 +173,10 @@ impl Seen<'_> {
         for file in &simple.reads {
             self.read_from(simple, file, false);
         }
+        // A redirection of nothing empties the file.
+        if matches!(simple.words.first().map(String::as_str), Some(":" | "true")) {
+            simple.writes.iter().for_each(|file| self.deleted(simple, file, false));
+        }
         variables::note(self, simple);
         let Some((program, arguments)) = simple.words.split_first() else { return };
         for class in table::classes_of(program, arguments) {
@@ -294,7 +298,10 @@ impl Seen<'_> {
         let fills = program == "dd"
             && arguments.iter().any(endless)
             && (!arguments.iter().any(bounded) || arguments.iter().any(large));
-        if fills || (program == "yes" && !simple.writes.iter().all(|file| file == "/dev/null")) {
+        let copied = program == "cat"
+            && !simple.writes.is_empty()
+            && arguments.iter().any(|word| matches!(word.as_str(), "/dev/urandom" | "/dev/random"));
+        if fills || copied || (program == "yes" && !simple.writes.iter().all(|file| file == "/dev/null")) {
             self.note("exhausts(machine)", &simple.plain);
         }
     }

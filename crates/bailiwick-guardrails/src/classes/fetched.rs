@@ -1,6 +1,7 @@
 //! Downloaded code that runs: through a pipe, or in two steps by way of a file; and private data on its way out.
 
 use super::effects::Seen;
+use super::table::has_flag;
 use super::{code, variables};
 use crate::shell::{self, Simple};
 
@@ -93,9 +94,10 @@ impl Seen<'_> {
         let own_code = arguments
             .iter()
             .any(|word| matches!(word.as_str(), "-c" | "-e" | "-m" | "-p" | "-n" | "-ne" | "-pe"))
-            || matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "jq");
+            || matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "jq") && !has_flag(&["-f"], arguments);
         let takes_input = RUNNERS.contains(&program) && arguments.iter().any(|word| word == "-")
             || program == "docker" && arguments.iter().any(|word| matches!(word.as_str(), "load" | "import"))
+            || matches!(program, "vim" | "nvim" | "vi") && has_flag(&["-S", "-u"], arguments)
             || matches!(program, "at" | "batch" | "patch" | "psql" | "mysql" | "crontab");
         if from_network && (interprets && !own_code || takes_input) {
             self.note("runs(downloaded)", &simple.plain);

@@ -14,7 +14,7 @@ const METADATA: &[&str] =
 /// Notes what a command does with files.
 pub(super) fn note(seen: &mut Seen<'_>, simple: &Simple, program: &str, arguments: &[String]) {
     let operands: Vec<&str> = operands(arguments);
-    if role("deletes", program).is_some() {
+    if role("deletes", program).is_some_and(|flags| has_flag(flags, arguments)) {
         let recursive = has_flag(&["-r", "-R", "--recursive", "-rf"], arguments);
         operands.iter().for_each(|file| seen.deleted(simple, file, recursive));
     }
@@ -31,6 +31,19 @@ pub(super) fn note(seen: &mut Seen<'_>, simple: &Simple, program: &str, argument
         && let Some(last) = operands.last()
     {
         seen.written_to(simple, last);
+    }
+    // `tee` empties what it is given.
+    if program == "tee" && operands.iter().any(|file| file.contains("$ARGS")) {
+        seen.note("deletes(unknown)", &simple.plain);
+    }
+    if program == "rsync"
+        && arguments.iter().any(|word| word.starts_with("--del"))
+        && let Some(target) = operands.last()
+    {
+        seen.deleted(simple, target, true);
+        if target.contains(':') {
+            seen.note("deletes(outside)", target);
+        }
     }
     if role("writes", program).is_some() {
         operands.iter().for_each(|file| seen.written_to(simple, file));

@@ -109,6 +109,7 @@ pub(crate) fn is_known_program(name: &str) -> bool {
         || ROLES.contains_key(name)
         || super::code::is_interpreter(name)
         || crate::shell::is_shell(name)
+        || crate::shell::is_runner(name)
         || OTHERS.contains(&name)
 }
 

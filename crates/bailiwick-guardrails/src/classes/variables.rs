@@ -155,6 +155,6 @@ fn set(seen: &mut Seen<'_>, name: &str, value: &str) {
     }
 }
 
-fn is_secret_name(word: &str) -> bool {
+pub(super) fn is_secret_name(word: &str) -> bool {
     SECRET.iter().any(|part| word.contains(part))
 }

@@ -51,6 +51,11 @@ pub(super) fn runners_of(program: &str) -> impl Iterator<Item = Runner> {
     TABLE.lines().filter(of_program).filter_map(runner)
 }
 
+/// Whether a program runs others in a way that is known.
+pub(crate) fn is_runner(program: &str) -> bool {
+    runners_of(program).next().is_some()
+}
+
 /// Whether a program is a shell.
 pub(crate) fn is_shell(program: &str) -> bool {
     SHELLS.contains(&program)
