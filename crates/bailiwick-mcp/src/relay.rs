@@ -15,6 +15,7 @@ mod counts;
 mod from_client;
 mod from_server;
 mod lines;
+pub mod listen;
 mod listing;
 mod message;
 mod pins;

@@ -71,7 +71,7 @@ pub(crate) enum Fixture {
 }
 
 /// An address of the loopback interface; a port alone is one too.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address = match text.parse::<u16>() {
         Ok(port) => SocketAddr::from(([127, 0, 0, 1], port)),
         Err(_) => text.parse::<SocketAddr>().map_err(|_| "write it as 127.0.0.1:PORT".to_owned())?,

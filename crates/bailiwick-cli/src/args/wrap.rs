@@ -1,21 +1,24 @@
 //! Arguments of `wrap`.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::run::NameOptions;
+use super::serve::loopback;
 use crate::facts::Setting;
 
 /// Arguments of `wrap`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   bailiwick wrap -- uvx mcp-server-git --repository ~/project
   bailiwick wrap --manifest notes.toml -- node notes-server.js
   bailiwick wrap --manifest files.toml --set WORKSPACE=/home/me/project -- python3 -m files_server
   bailiwick wrap --manifest notes.toml --explain -- node notes-server.js
+  bailiwick wrap --listen 127.0.0.1:8765 -- uvx mcp-server-time
 
 stdin and stdout carry the Model Context Protocol and nothing else. Tools that the manifest does not declare
 are not there; a call that it does not allow is refused, with the reason, and never reaches the server.
@@ -38,6 +41,10 @@ pub(crate) struct Wrap {
     /// Ask the registry again for the package of `npx`, `uvx` and the like, instead of starting what was fetched before.
     #[arg(long)]
     pub(crate) refresh: bool,
+    /// Serve the server over HTTP on this address of the loopback interface, on a free port if none is given; stderr says the
+    /// address and the file that holds the token.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = loopback)]
+    pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) names: NameOptions,
     /// Record nothing.

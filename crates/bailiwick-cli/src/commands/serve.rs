@@ -27,6 +27,7 @@ use bailiwick_policy::manifest::Checked;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
+pub(super) use self::http::{announce, fresh_token, until_signalled};
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;

@@ -11,11 +11,13 @@ mod authority;
 mod choose;
 mod explain;
 mod gate;
+mod listen;
 mod pins;
 mod run_state;
 pub(super) mod server_log;
 mod supervise;
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -38,13 +40,16 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     let server = match WrappedServer::new(args) {
         Ok(server) => server,
-        Err(why) if args.explain => {
+        Err(why) if args.explain || args.listen.is_some() => {
             return Ok(Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
         }
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     if args.explain {
         return Ok(explain::answer(&server));
+    }
+    if let Some(address) = args.listen {
+        return listen_on(args, server, address);
     }
     let journal = match open_journal(args) {
         Ok(journal) => journal,
@@ -65,6 +70,17 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
             Answer::refusal(Exit::Program(code), String::new())
         }
     };
+    journal.close()?;
+    Ok(answer)
+}
+
+/// Serves over HTTP. Who starts that looks at stderr, so nothing stands in for a server that cannot be started.
+fn listen_on(args: &Wrap, server: WrappedServer, address: SocketAddr) -> anyhow::Result<Answer> {
+    let journal = open_journal(args)?;
+    let began = server.began(args);
+    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    let answer = listen::serve(args, server, &journal, address)
+        .unwrap_or_else(|why| Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
     journal.close()?;
     Ok(answer)
 }

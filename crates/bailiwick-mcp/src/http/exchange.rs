@@ -1,4 +1,4 @@
-//! One request and its answer: in at the door, the body read within its limits, then `rmcp`.
+//! One request that was let in, and its answer: the body read within its limits, then `rmcp`.
 //!
 //! A body is read first as a line of [`crate::stdio`] is, so that what is no message, or could be one in two ways, gets
 //! the same answer there and here; `rmcp` says only that it cannot read it. Everything else of the protocol is `rmcp`'s.
@@ -8,27 +8,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bailiwick_door::{Answer, Limits, Service, closing, filled, plain, read_body, retry_after, with_header};
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientRequest, ErrorCode, JsonRpcMessage, ProtocolVersion};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::door::{Door, Refusal};
-use super::limits::Limits;
 use super::sessions::Sessions;
-use super::strangers::Stranger;
 use crate::room::Keeper;
 use crate::stdio::message;
-
-pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -38,41 +33,14 @@ const LEGACY: [&str; 4] = ["initialize", "logging/setLevel", "resources/subscrib
 
 /// What all connections of a server share.
 pub(super) struct Exchange<H> {
-    door: Door,
     limits: Limits,
     sessions: Arc<Sessions>,
     service: StreamableHttpService<H, Sessions>,
+    halt: CancellationToken,
 }
 
-impl<H: ServerHandler + Send + 'static> Exchange<H> {
-    pub(super) fn new(
-        door: Door,
-        limits: Limits,
-        handler: impl Fn() -> H + Send + Sync + 'static,
-        halt: CancellationToken,
-    ) -> Self {
-        let sessions = Arc::new(Sessions::new(limits.sessions, limits.idle));
-        let config = StreamableHttpServerConfig::default()
-            .with_max_request_body_bytes(limits.body_bytes)
-            .with_cancellation_token(halt);
-        let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&sessions), config);
-        Self { door, limits, sessions, service }
-    }
-
-    pub(super) async fn close_sessions(&self) {
-        self.sessions.close_all().await;
-    }
-
-    pub(super) async fn answer(&self, request: Request<Incoming>, stranger: &Stranger) -> Answer {
-        let (mut head, body) = request.into_parts();
-        if let Err(refusal) = self.door.admit(&mut head) {
-            return refused(refusal);
-        }
-        if !stranger.admit() {
-            let full =
-                plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many connections as this server holds");
-            return last(with_header(full, RETRY_AFTER, "1"));
-        }
+impl<H: ServerHandler + Send + 'static> Service for Exchange<H> {
+    async fn answer(&self, mut head: Parts, body: Incoming) -> Answer {
         match head.method {
             Method::POST => {
                 let keeper = Keeper::default();
@@ -81,27 +49,35 @@ impl<H: ServerHandler + Send + 'static> Exchange<H> {
                 answer.map(|body| Kept { body, _keeper: keeper }.boxed())
             }
             Method::GET | Method::DELETE => self.pass(head, Bytes::new()).await,
-            _ => with_header(
-                plain(StatusCode::METHOD_NOT_ALLOWED, "GET, POST and DELETE are served"),
-                ALLOW,
-                "GET, POST, DELETE",
-            ),
+            _ => method_not_allowed(),
         }
+    }
+
+    async fn end(&self) {
+        self.halt.cancel();
+        self.sessions.close_all().await;
+    }
+}
+
+impl<H: ServerHandler + Send + 'static> Exchange<H> {
+    pub(super) fn new(limits: Limits, handler: impl Fn() -> H + Send + Sync + 'static) -> Self {
+        let halt = CancellationToken::new();
+        let sessions = Arc::new(Sessions::new(limits.sessions, limits.idle));
+        let config = StreamableHttpServerConfig::default()
+            .with_max_request_body_bytes(limits.body_bytes)
+            .with_cancellation_token(halt.clone());
+        let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&sessions), config);
+        Self { limits, sessions, service, halt }
     }
 
     async fn post(&self, head: Parts, body: Incoming) -> Result<Answer, Answer> {
         if !is_json(&head.headers) {
-            return Err(last(plain(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Content-Type must be application/json",
-            )));
+            return Err(not_json());
         }
-        let body = self.read(&head.headers, body).await?;
+        let body = read_body(&head.headers, body, &self.limits).await?;
         let opens = opens_session(&head.headers, &body)?;
         if opens && self.sessions.is_full().await {
-            let full =
-                plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many sessions as this server holds");
-            return Err(with_header(full, RETRY_AFTER, "60"));
+            return Err(no_room());
         }
         let answer = self.pass(head, body).await;
         // The content type was right, so this is how rmcp says that it cannot read the message.
@@ -117,24 +93,21 @@ impl<H: ServerHandler + Send + 'static> Exchange<H> {
     async fn pass(&self, head: Parts, body: Bytes) -> Answer {
         self.service.handle(Request::from_parts(head, Full::new(body))).await
     }
+}
 
-    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
-        let too_large =
-            || last(plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than this server reads"));
-        let announced = headers
-            .get(CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|text| text.parse().ok());
-        if announced.is_some_and(|length: usize| length > self.limits.body_bytes) {
-            return Err(too_large());
-        }
-        match timeout(self.limits.body, Limited::new(body, self.limits.body_bytes).collect()).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(last(plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"))),
-            Err(_) => Err(last(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long"))),
-        }
-    }
+/// Every other method than the protocol's three.
+pub(crate) fn method_not_allowed() -> Answer {
+    let answer = plain(StatusCode::METHOD_NOT_ALLOWED, "GET, POST and DELETE are served");
+    with_header(answer, ALLOW, "GET, POST, DELETE")
+}
+
+pub(crate) fn not_json() -> Answer {
+    closing(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"))
+}
+
+pub(crate) fn no_room() -> Answer {
+    let full = plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many sessions as this server holds");
+    retry_after(full, "60")
 }
 
 /// A body that keeps the room of its answer until it has been sent, or given up.
@@ -186,21 +159,13 @@ fn is_gone(headers: &HeaderMap, body: &[u8]) -> bool {
         && message::method(body).is_some_and(|method| LEGACY.contains(&method.as_str()))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return false;
     };
     let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
-}
-
-fn refused(refusal: Refusal) -> Answer {
-    let answer = last(plain(refusal.status(), refusal.reason()));
-    match refusal {
-        Refusal::Token => with_header(answer, WWW_AUTHENTICATE, "Bearer"),
-        Refusal::Host | Refusal::Origin | Refusal::Path => answer,
-    }
 }
 
 /// A JSON-RPC error for what no handler gets to see.
@@ -211,24 +176,4 @@ fn malformed(code: ErrorCode, message: &str) -> Answer {
 
 fn json(body: Vec<u8>) -> Answer {
     with_header(filled(StatusCode::BAD_REQUEST, body), CONTENT_TYPE, "application/json")
-}
-
-fn plain(status: StatusCode, reason: &'static str) -> Answer {
-    with_header(filled(status, reason.as_bytes().to_vec()), CONTENT_TYPE, "text/plain; charset=utf-8")
-}
-
-fn filled(status: StatusCode, body: Vec<u8>) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
-    *answer.status_mut() = status;
-    answer
-}
-
-/// Closes the connection: what follows a request that was not read to its end cannot be trusted.
-fn last(answer: Answer) -> Answer {
-    with_header(answer, CONNECTION, "close")
-}
-
-fn with_header(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
-    answer.headers_mut().insert(name, HeaderValue::from_static(value));
-    answer
 }

@@ -4,8 +4,9 @@
 
 use std::net::SocketAddr;
 
+use bailiwick_door::{Limits, Listening};
 use bailiwick_mcp::fixture::Fixture;
-use bailiwick_mcp::http::{Limits, Listening};
+use bailiwick_mcp::http::serve_fixture;
 
 use super::http::{announce, fresh_token, until_signalled};
 use super::speak;
@@ -29,7 +30,7 @@ fn speak_http(address: SocketAddr, fixture: Fixture, open: bool) -> anyhow::Resu
         let kept = if open { None } else { Some(fresh_token(&listening)?) };
         let (token, file) = kept.unzip();
         announce(&listening, file.as_ref());
-        listening.serve_fixture(token, Limits::default(), fixture, stop.cancelled_owned()).await;
+        serve_fixture(listening, token, Limits::default(), fixture, stop.cancelled_owned()).await;
         Ok(())
     })
 }

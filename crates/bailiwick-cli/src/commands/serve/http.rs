@@ -7,7 +7,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::pin::pin;
 
 use anyhow::Context as _;
-use bailiwick_mcp::http::{Limits, Listening, Token, TokenFile};
+use bailiwick_door::{Limits, Listening, Token, TokenFile};
+use bailiwick_mcp::http::{PATH, serve};
 use bailiwick_mcp::{CancellationToken, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,13 +21,13 @@ pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'sta
         let listening = Listening::bind(address).await?;
         let (token, file) = fresh_token(&listening)?;
         announce(&listening, Some(&file));
-        listening.serve(token, Limits::default(), move || server.clone(), stop.cancelled_owned()).await;
+        serve(listening, token, Limits::default(), move || server.clone(), stop.cancelled_owned()).await;
         Ok(())
     })
 }
 
 /// A token, in a file that is named after the port, in a folder that no sandbox shows.
-pub(super) fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
+pub(in crate::commands) fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
     let folder =
         facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the token can be kept")?;
     let folder = folder.join("serve");
@@ -40,16 +41,18 @@ pub(super) fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, Token
     Ok((token, file))
 }
 
-pub(super) fn announce(listening: &Listening, file: Option<&TokenFile>) {
+pub(in crate::commands) fn announce(listening: &Listening, file: Option<&TokenFile>) {
     let token = match file {
         Some(file) => format!("the token is in {}", file.path().display()),
         None => "every process of this machine may use it".to_owned(),
     };
-    terminal::remark(&format!("serving MCP on {}\n{token}\n", listening.url()));
+    terminal::remark(&format!("serving MCP on {}\n{token}\n", listening.url(PATH)));
 }
 
 /// Runs something that ends when it is told to, and tells it to at SIGTERM and SIGINT.
-pub(super) fn until_signalled<F>(serve: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<&'static str>
+pub(in crate::commands) fn until_signalled<F>(
+    serve: impl FnOnce(CancellationToken) -> F,
+) -> anyhow::Result<&'static str>
 where
     F: Future<Output = anyhow::Result<()>>,
 {

@@ -3,17 +3,21 @@
 //! When the client has gone, the server's input is closed; it has two seconds, then it is asked to end, and two seconds
 //! later every process of it is ended. When we are asked to end it has 250 ms.
 
+use std::future::Future;
+use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Event, Kind};
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
-use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
+use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayOptions, RelayStreams, relay as relay_messages};
 use bailiwick_mcp::{CancellationToken, stdio};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -51,23 +55,11 @@ pub(super) fn relay(
     let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
-        let (client_in, client_out) = stdio::standard();
-        let streams = RelayStreams {
-            client_in,
-            client_out,
-            server_in: Sender::from_owned_fd(OwnedFd::from(pipes.stdin))?,
-            server_out: Receiver::from_owned_fd(OwnedFd::from(pipes.stdout))?,
-        };
-        let (tell, reason) = oneshot::channel();
-        let over = CancellationToken::new();
-        let end = RelayEnd { over: over.clone(), reason };
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
-        let relayed = tokio::spawn(relay_messages(options, streams, end));
-        let ended = until_the_end(&mut launched, &over).await;
-        // What it started ends with it, and so do its pipes.
-        launched.kill();
-        drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals())));
-        drop(tokio::time::timeout(PARTING, relayed).await);
+        let mut signals = Signals::new()?;
+        let (stdin, stdout) = (pipes.stdin, pipes.stdout);
+        let client = stdio::standard();
+        let ended = attend(options, client, (&mut launched, stdin, stdout), signals.recv()).await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -87,6 +79,35 @@ pub(super) fn relay(
         Ended::Signal(signal) => 128 + signal,
     };
     Ok(Answer::result(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)), String::new()))
+}
+
+/// Relays between a client and a server that was started, until that has ended. `asked` ends when we are asked to end.
+pub(super) async fn attend<In, Out>(
+    options: RelayOptions,
+    (client_in, client_out): (In, Out),
+    (launched, stdin, stdout): (&mut Launched, PipeWriter, PipeReader),
+    asked: impl Future<Output = ()>,
+) -> anyhow::Result<Ended>
+where
+    In: AsyncRead + Send + Unpin + 'static,
+    Out: AsyncWrite + Send + Unpin + 'static,
+{
+    let streams = RelayStreams {
+        client_in,
+        client_out,
+        server_in: Sender::from_owned_fd(OwnedFd::from(stdin))?,
+        server_out: Receiver::from_owned_fd(OwnedFd::from(stdout))?,
+    };
+    let (tell, reason) = oneshot::channel();
+    let over = CancellationToken::new();
+    let end = RelayEnd { over: over.clone(), reason };
+    let relayed = tokio::spawn(relay_messages(options, streams, end));
+    let ended = until_the_end(launched, &over, asked).await;
+    // What it started ends with it, and so do its pipes.
+    launched.kill();
+    drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals())));
+    drop(tokio::time::timeout(PARTING, relayed).await);
+    ended
 }
 
 /// Signals that ask us to end.
@@ -120,8 +141,12 @@ enum Phase {
     Killed,
 }
 
-async fn until_the_end(launched: &mut Launched, over: &CancellationToken) -> anyhow::Result<Ended> {
-    let mut signals = Signals::new()?;
+async fn until_the_end(
+    launched: &mut Launched,
+    over: &CancellationToken,
+    asked: impl Future<Output = ()>,
+) -> anyhow::Result<Ended> {
+    let mut asked = pin!(asked);
     let mut changed = next_change(launched)?;
     let (mut phase, mut deadline) = (Phase::Running, Instant::now());
     let mut signalled = false;
@@ -133,7 +158,7 @@ async fn until_the_end(launched: &mut Launched, over: &CancellationToken) -> any
                 // A server that stops itself is still asked to end, and ended, in its time.
                 Change::Stopped => changed = next_change(launched)?,
             },
-            () = signals.recv(), if !signalled => {
+            () = asked.as_mut(), if !signalled => {
                 signalled = true;
                 // It may have ended already.
                 drop(launched.signal(SIGTERM));

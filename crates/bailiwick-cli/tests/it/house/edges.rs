@@ -13,11 +13,12 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
+    ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
     ("bailiwick-pins", &[]),
     ("bailiwick-clients", &[]),
@@ -39,6 +40,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     (
         "bailiwick-mcp",
         &[
+            "bailiwick-door",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -55,6 +57,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
             "bailiwick-clients",
             "bailiwick-compile",
             "bailiwick-confine",
+            "bailiwick-door",
             "bailiwick-egress",
             "bailiwick-guard",
             "bailiwick-guardrails",

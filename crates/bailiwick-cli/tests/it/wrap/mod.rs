@@ -5,6 +5,7 @@ mod ends;
 mod fetched;
 mod identified;
 mod installed;
+mod listening;
 mod pinned;
 mod real;
 mod shown;

@@ -5,9 +5,10 @@ use std::net::TcpStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bailiwick_door::{Limits, Listening, Token};
 use bailiwick_mcp::CancellationToken;
 use bailiwick_mcp::fixture::Fixture;
-use bailiwick_mcp::http::{Limits, Listening, Token};
+use bailiwick_mcp::http::{PATH, serve, serve_fixture};
 use serde_json::{Value, json};
 
 use super::mirror::Mirror;
@@ -33,7 +34,7 @@ impl Server {
         let mirror = Mirror::default();
         let handler = mirror.clone();
         Self::run(text, mirror, move |listening, stop| async move {
-            listening.serve(token, limits, move || handler.clone(), stop.cancelled_owned()).await;
+            serve(listening, token, limits, move || handler.clone(), stop.cancelled_owned()).await;
         })
     }
 
@@ -41,7 +42,7 @@ impl Server {
     pub(super) fn fixture() -> Self {
         let fixture = Fixture::new().unwrap();
         Self::run(String::new(), Mirror::default(), move |listening, stop| async move {
-            listening.serve_fixture(None, Limits::default(), fixture, stop.cancelled_owned()).await;
+            serve_fixture(listening, None, Limits::default(), fixture, stop.cancelled_owned()).await;
         })
     }
 
@@ -61,7 +62,7 @@ impl Server {
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
                 let listening = Listening::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-                sender.send(listening.url()).unwrap();
+                sender.send(listening.url(PATH)).unwrap();
                 serve(listening, halt).await;
             });
             runtime.shutdown_timeout(Duration::from_secs(5));

@@ -1,6 +1,6 @@
 //! Who may come in.
 
-use bailiwick_mcp::http::{HttpFault, Limits, Listening};
+use bailiwick_door::{Limits, ListenFault, Listening};
 use serde_json::json;
 
 use super::client::Server;
@@ -14,7 +14,7 @@ fn only_the_loopback_interface_is_listened_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "10.0.0.1:80"] {
         let refused = runtime.block_on(Listening::bind(address.parse().unwrap()));
-        assert!(matches!(refused, Err(HttpFault::NotLoopback(_))), "{address}");
+        assert!(matches!(refused, Err(ListenFault::NotLoopback(_))), "{address}");
     }
 }
 

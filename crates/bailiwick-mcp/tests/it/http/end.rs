@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bailiwick_mcp::http::Limits;
+use bailiwick_door::Limits;
 use serde_json::json;
 
 use super::client::{MODERN, PATIENCE, Server, modern_body};

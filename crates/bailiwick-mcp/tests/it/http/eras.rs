@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use bailiwick_mcp::http::Limits;
+use bailiwick_door::Limits;
 use serde_json::json;
 
 use super::client::{MODERN, Server};

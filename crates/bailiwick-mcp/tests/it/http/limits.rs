@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use bailiwick_mcp::http::Limits;
+use bailiwick_door::Limits;
 use serde_json::{Value, json};
 
 use super::client::{MODERN, PATIENCE, Reply, Server, modern_body};

@@ -1,6 +1,6 @@
 //! What is not a message of the protocol, and how it is answered.
 
-use bailiwick_mcp::http::Limits;
+use bailiwick_door::Limits;
 use serde_json::json;
 
 use super::client::{MODERN, Server, modern_body};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bailiwick_mcp::http::Limits;
+use bailiwick_door::Limits;
 use serde_json::json;
 
 use super::client::{PATIENCE, Server};

@@ -4,13 +4,13 @@
 //! the loopback interface and our port, and `Origin`, if there is one, has to be this very server. Then the token.
 //! Fails closed when: a header is missing, given twice, or is not text.
 
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use super::PATH;
-use super::token::Token;
+use crate::answer::{Answer, closing, plain, with_header};
+use crate::token::Token;
 
 /// Names of the loopback interface, as `Host` and `Origin` write them.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -20,8 +20,9 @@ const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"
 
 /// What a request's head is held against.
 #[derive(Debug)]
-pub(super) struct Door {
-    port: u16,
+pub struct Entry {
+    /// The one path that is served.
+    path: &'static str,
     token: Option<Token>,
 }
 
@@ -34,42 +35,37 @@ pub(super) enum Refusal {
     Path,
 }
 
-impl Door {
-    pub(super) fn new(port: u16, token: Option<Token>) -> Self {
-        Self { port, token }
+impl Entry {
+    /// Admits requests for this path that show the token.
+    #[must_use]
+    pub fn with_token(path: &'static str, token: Token) -> Self {
+        Self { path, token: Some(token) }
+    }
+
+    /// Admits every process of this machine: only for a service that can do nothing.
+    #[must_use]
+    pub fn for_everyone(path: &'static str) -> Self {
+        Self { path, token: None }
     }
 
     /// Lets a request in, without its credentials.
-    pub(super) fn admit(&self, head: &mut Parts) -> Result<(), Refusal> {
-        if !self.named_rightly(head) {
+    pub(super) fn admit(&self, port: u16, head: &mut Parts) -> Result<(), Refusal> {
+        if !named_rightly(port, head) {
             return Err(Refusal::Host);
         }
-        if !self.is_same_origin(&head.headers) {
+        if !is_same_origin(port, &head.headers) {
             return Err(Refusal::Origin);
         }
         if !self.has_token(&head.headers) {
             return Err(Refusal::Token);
         }
-        if head.uri.path() != PATH {
+        if head.uri.path() != self.path {
             return Err(Refusal::Path);
         }
         for name in CREDENTIALS {
             head.headers.remove(name);
         }
         Ok(())
-    }
-
-    fn named_rightly(&self, head: &Parts) -> bool {
-        let named = only(&head.headers, &HOST).is_ok_and(|host| host.is_some_and(|host| self.is_here(host)));
-        named && head.uri.authority().is_none_or(|authority| self.is_here(authority.as_str()))
-    }
-
-    fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        match only(headers, &ORIGIN) {
-            Ok(None) => true,
-            Ok(Some(origin)) => origin.strip_prefix("http://").is_some_and(|rest| self.is_here(rest)),
-            Err(Unclear) => false,
-        }
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -81,20 +77,41 @@ impl Door {
             scheme.eq_ignore_ascii_case("bearer") && token.is(rest.trim().as_bytes())
         })
     }
+}
 
-    /// Whether an authority is a name of the loopback interface with our port.
-    fn is_here(&self, authority: &str) -> bool {
-        let Ok(authority) = authority.parse::<Authority>() else {
-            return false;
-        };
-        let alone = !authority.as_str().contains('@');
-        let named = NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name));
-        alone && named && authority.port_u16().unwrap_or(80) == self.port
+fn named_rightly(port: u16, head: &Parts) -> bool {
+    let named = only(&head.headers, &HOST).is_ok_and(|host| host.is_some_and(|host| is_here(port, host)));
+    named && head.uri.authority().is_none_or(|authority| is_here(port, authority.as_str()))
+}
+
+fn is_same_origin(port: u16, headers: &HeaderMap) -> bool {
+    match only(headers, &ORIGIN) {
+        Ok(None) => true,
+        Ok(Some(origin)) => origin.strip_prefix("http://").is_some_and(|rest| is_here(port, rest)),
+        Err(Unclear) => false,
     }
 }
 
+/// Whether an authority is a name of the loopback interface with our port.
+fn is_here(port: u16, authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<Authority>() else {
+        return false;
+    };
+    let alone = !authority.as_str().contains('@');
+    let named = NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name));
+    alone && named && authority.port_u16().unwrap_or(80) == port
+}
+
 impl Refusal {
-    pub(super) fn status(self) -> StatusCode {
+    pub(super) fn answer(self) -> Answer {
+        let answer = closing(plain(self.status(), self.reason()));
+        match self {
+            Self::Token => with_header(answer, WWW_AUTHENTICATE, "Bearer"),
+            Self::Host | Self::Origin | Self::Path => answer,
+        }
+    }
+
+    fn status(self) -> StatusCode {
         match self {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::Token => StatusCode::UNAUTHORIZED,
@@ -102,14 +119,14 @@ impl Refusal {
         }
     }
 
-    pub(super) fn reason(self) -> &'static str {
+    fn reason(self) -> &'static str {
         match self {
             Self::Host => "the Host header does not name this server",
             Self::Origin => "requests of other origins are not served",
             Self::Token => {
                 "send the token as `Authorization: Bearer`; the server said at its start which file it is in"
             }
-            Self::Path => "only /mcp is served",
+            Self::Path => "this path is not served",
         }
     }
 }

@@ -1,0 +1,194 @@
+//! The only HTTP listener: what stands in front of every service that Bailiwick offers on this machine.
+//!
+//! A [`Listening`] socket takes connections on the loopback interface alone. A request reaches its [`Service`] only with
+//! the right `Host`, no foreign `Origin` and the token (`door`), and within [`Limits`]: how much it may bring, how long it
+//! may take, how many connections there may be. Credentials are taken off it first. Then there is an orderly end.
+//!
+//! Fails closed when: an address is not of this machine's loopback interface, no token can be drawn, or its file
+//! cannot be made anew for its owner alone.
+//! Residual: every program of the same user can read the token too; connections to the loopback interface are not
+//! encrypted, and the kernel keeps other users from reading them.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod door;
+mod limits;
+mod strangers;
+mod token;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+pub use answer::{Answer, closing, filled, plain, read_body, retry_after, with_header};
+pub use door::Entry;
+pub use limits::Limits;
+pub use token::{Token, TokenFault, TokenFile};
+
+use strangers::{Stranger, Strangers};
+
+/// Answers the requests that were let in.
+pub trait Service: Send + Sync + 'static {
+    /// Answers one request. Its body was not read yet; [`read_body`] does that within the limits.
+    fn answer(&self, head: Parts, body: Incoming) -> impl Future<Output = Answer> + Send;
+
+    /// Told that the listener ends: what runs has to end too, so that answers are not waited for.
+    fn end(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenFault {
+    /// The address would be reachable from elsewhere.
+    #[error("`{0}` is not an address of the loopback interface; only 127.0.0.1 and [::1] are served")]
+    NotLoopback(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on `{address}`: {cause}")]
+    Bind {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+/// A socket that listens on the loopback interface, and serves nothing yet.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    /// Listens; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// If the address is not of the loopback interface, or cannot be had.
+    pub async fn bind(address: SocketAddr) -> Result<Self, ListenFault> {
+        if !address.ip().is_loopback() {
+            return Err(ListenFault::NotLoopback(address));
+        }
+        let bind = |cause| ListenFault::Bind { address, cause };
+        let listener = TcpListener::bind(address).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        Ok(Self { listener, address })
+    }
+
+    /// The port it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Lets a service answer the requests that `entry` admits. Ends some time after `stop` does, when the connections
+    /// have ended or `limits.ending` is over.
+    pub async fn serve<S: Service>(
+        self,
+        entry: Entry,
+        limits: Limits,
+        service: Arc<S>,
+        stop: impl Future<Output = ()>,
+    ) {
+        let halt = CancellationToken::new();
+        let door = Arc::new(Door { port: self.port(), entry, limits, service: Arc::clone(&service) });
+        let mut connections = JoinSet::new();
+        tokio::select! {
+            () = stop => {}
+            () = accept(&self.listener, &door, &halt, &mut connections) => {}
+        }
+        drop(self.listener);
+        halt.cancel();
+        service.end().await;
+        let _unfinished = timeout(limits.ending, connections.join_all()).await;
+    }
+}
+
+/// What all connections of a server share.
+struct Door<S> {
+    port: u16,
+    entry: Entry,
+    limits: Limits,
+    service: Arc<S>,
+}
+
+impl<S: Service> Door<S> {
+    async fn answer(&self, request: Request<Incoming>, stranger: &Stranger) -> Answer {
+        let (mut head, body) = request.into_parts();
+        if let Err(refusal) = self.entry.admit(self.port, &mut head) {
+            return refusal.answer();
+        }
+        if !stranger.admit() {
+            let full =
+                plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many connections as this server holds");
+            return closing(retry_after(full, "1"));
+        }
+        self.service.answer(head, body).await
+    }
+}
+
+/// Takes every connection at once: none waits for those before it, and one that shows no token keeps nobody out.
+async fn accept<S: Service>(
+    listener: &TcpListener,
+    door: &Arc<Door<S>>,
+    halt: &CancellationToken,
+    connections: &mut JoinSet<()>,
+) {
+    let strangers = Strangers::new(door.limits.strangers, door.limits.connections);
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            strangers.evict(); // out of file descriptors: others have to end first
+            sleep(door.limits.pause).await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        connections.spawn(converse(stream, Arc::clone(door), halt.clone(), strangers.enter()));
+    }
+}
+
+/// One connection, to its end.
+async fn converse<S: Service>(
+    stream: TcpStream,
+    door: Arc<Door<S>>,
+    halt: CancellationToken,
+    stranger: Arc<Stranger>,
+) {
+    let (limits, known) = (door.limits, Arc::clone(&stranger));
+    let service = service_fn(move |request| {
+        let (door, known) = (Arc::clone(&door), Arc::clone(&known));
+        async move { Ok::<_, std::convert::Infallible>(door.answer(request, &known).await) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .max_buf_size(limits.head_bytes)
+            .max_headers(limits.headers)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    tokio::select! {
+        _ended = connection.as_mut() => {}
+        () = stranger.must_go(limits.proof) => {}
+        () = halt.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _unfinished = timeout(limits.ending, connection).await;
+        }
+    }
+}
