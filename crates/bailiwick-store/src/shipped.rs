@@ -12,7 +12,7 @@ macro_rules! shipped {
 
 shipped! {
     "context7" "duckduckgo" "everything" "fetch" "filesystem" "firecrawl" "git" "kubernetes" "memory" "notion" "playwright"
-    "sequential-thinking" "sqlite" "time"
+    "postgres" "sequential-thinking" "sqlite" "time"
 }
 
 /// The name and the text of the manifest that is shipped for an identity.
@@ -37,17 +37,14 @@ pub fn shipped_manifest(identity: &str) -> Option<(&'static str, &'static str)> 
 mod tests {
     use super::*;
 
-    /// Those that a test of the command runs behind their manifests.
-    const TRIED: [&str; 8] =
-        ["filesystem", "memory", "everything", "sequential-thinking", "time", "git", "fetch", "sqlite"];
-
     #[test]
     fn every_shipped_manifest_is_sound_and_found_by_its_identity() {
         for (name, text) in SHIPPED {
             let manifest = Manifest::parse(text).unwrap_or_else(|findings| panic!("{name}: {findings}"));
             assert_eq!(manifest.name(), *name);
             let package = manifest.package().unwrap_or_else(|| panic!("{name} names no package"));
-            assert_eq!(!package.verified.is_empty(), TRIED.contains(name), "{name}");
+            // A test of the command runs each behind its manifest; one is listed by it and not more.
+            assert_eq!(package.verified.is_empty(), *name == "playwright", "{name}");
             assert!(!package.install_scripts, "{name}");
             let identity = package.identity.as_deref().unwrap();
             assert_eq!(shipped_manifest(identity), Some((*name, *text)));

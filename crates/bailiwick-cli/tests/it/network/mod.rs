@@ -15,6 +15,8 @@ mod screening;
 mod servers;
 mod world;
 
+pub(crate) use world::in_world;
+
 /// The host that is granted, one that is not, one of an inner network, and a name server.
 const GOOD: &str = "93.184.216.34";
 const EVIL: &str = "93.184.216.66";

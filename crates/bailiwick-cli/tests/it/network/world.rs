@@ -16,7 +16,7 @@ const ROOT: &str = "root";
 pub(super) use bailiwick_testkit::test_name;
 
 /// Whether the test is in a world of its own; if not, runs it in one and waits.
-pub(super) fn in_world(test: &str) -> bool {
+pub(crate) fn in_world(test: &str) -> bool {
     // A plain user gets the right to a network only in a user namespace.
     let (flags, mark) = if rustix::process::getuid().is_root() { ("-n", ROOT) } else { ("-Urn", "user") };
     let inside = is_in_world(test, World { flags, mark });

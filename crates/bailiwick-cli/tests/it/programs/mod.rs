@@ -1,7 +1,7 @@
 //! Real programs with the grants they need, run as root and as a plain user. `docs/programs.md` is printed from the rows.
 
 mod rows;
-mod services;
+pub(crate) mod services;
 mod stage;
 mod tools;
 

@@ -23,7 +23,7 @@ server.serve_forever()
 ";
 
 /// A server with a directory of its own.
-pub(super) struct Service {
+pub(crate) struct Service {
     dir: tempfile::TempDir,
     pub(super) port: u16,
     child: Option<Child>,
@@ -104,8 +104,14 @@ impl Service {
 
     /// A database that trusts everyone on this host.
     pub(super) fn database() -> Self {
+        Self::database_at(free_port())
+    }
+
+    /// The same, at this port.
+    pub(crate) fn database_at(port: u16) -> Self {
         let programs = postgres().expect("looked for before");
         let mut service = Self::new();
+        service.port = port;
         let data = service.path().join("data");
         if rustix::process::getuid().is_root() {
             std::os::unix::fs::chown(service.path(), Some(65534), Some(65534)).unwrap();
@@ -132,7 +138,7 @@ impl Service {
 }
 
 /// The programs of the newest PostgreSQL here.
-fn postgres() -> Option<PathBuf> {
+pub(crate) fn postgres() -> Option<PathBuf> {
     let versions =
         std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
     versions.filter(|bin| bin.join("initdb").exists()).max()

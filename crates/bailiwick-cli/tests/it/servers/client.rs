@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What a server said.
 pub(super) struct Answers {
+    /// Whether it speaks this era.
+    pub(super) is_open: bool,
     /// The names of its tools.
     pub(super) tools: Vec<String>,
     /// The results of the calls, as text; empty where there was none.
@@ -20,24 +22,57 @@ pub(super) struct Answers {
     pub(super) complaint: String,
 }
 
-pub(super) fn talk(mut command: Command, calls: Vec<(&str, String)>) -> Answers {
+/// The protocol of 2025, which opens a session, and the one of 2026, in which every request says all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    Legacy,
+    Modern,
+}
+
+impl Era {
+    fn open(self, server: &mut Child, lines: &Receiver<String>) -> Value {
+        let hello = json!({
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
+        });
+        match self {
+            Self::Modern => ask(server, lines, 1, "server/discover", self.params(json!({}))),
+            Self::Legacy => {
+                let first = ask(server, lines, 1, "initialize", hello);
+                send(server, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                first
+            }
+        }
+    }
+
+    fn params(self, mut params: Value) -> Value {
+        if self == Self::Modern {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        params
+    }
+}
+
+pub(super) fn talk(mut command: Command, era: Era, calls: Vec<(&str, String)>) -> Answers {
     let mut server = command.spawn().expect("it starts");
     let lines = lines(&mut server);
-    let hello = json!({
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
-    });
-    let first = ask(&mut server, &lines, 1, "initialize", hello);
-    send(&mut server, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let listed =
-        if first.is_null() { Value::Null } else { ask(&mut server, &lines, 2, "tools/list", json!({})) };
+    let first = era.open(&mut server, &lines);
+    let listed = if first.is_null() {
+        Value::Null
+    } else {
+        ask(&mut server, &lines, 2, "tools/list", era.params(json!({})))
+    };
     let named = listed["tools"].as_array().into_iter().flatten();
     let mut tools: Vec<String> = named.filter_map(|tool| Some(tool["name"].as_str()?.to_owned())).collect();
     tools.sort();
     let mut answers = Vec::new();
     for (id, (tool, arguments)) in (3..).zip(calls) {
         let arguments: Value = serde_json::from_str(&arguments).expect("JSON");
-        let result =
-            ask(&mut server, &lines, id, "tools/call", json!({"name": tool, "arguments": arguments}));
+        let params = era.params(json!({"name": tool, "arguments": arguments}));
+        let result = ask(&mut server, &lines, id, "tools/call", params);
         answers.push(if result.is_null() { String::new() } else { result.to_string() });
     }
     drop(server.stdin.take());
@@ -45,7 +80,7 @@ pub(super) fn talk(mut command: Command, calls: Vec<(&str, String)>) -> Answers 
     let _ = server.wait();
     let mut complaint = String::new();
     let _ = server.stderr.take().expect("a pipe").read_to_string(&mut complaint);
-    Answers { tools, calls: answers, complaint }
+    Answers { is_open: first.get("capabilities").is_some(), tools, calls: answers, complaint }
 }
 
 fn lines(server: &mut Child) -> Receiver<String> {

@@ -2,22 +2,26 @@
 //! their code is read-only, and what a template does not grant is refused.
 
 mod client;
+mod others;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use bailiwick_testkit::skip;
-use client::Answers;
+use client::{Answers, Era};
 use table::{Forbidden, Language, SERVERS, Server};
 
 /// Where `scripts/test` installs the servers.
-fn installed() -> Option<PathBuf> {
+fn folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let folder = cache.join("bailiwick/servers");
-    let all = SERVERS.iter().all(|server| server.entry(&folder).exists());
-    all.then_some(folder)
+    Some(cache.join("bailiwick/servers"))
+}
+
+/// The same, if the reference servers are all there.
+fn installed() -> Option<PathBuf> {
+    folder().filter(|folder| SERVERS.iter().all(|server| server.entry(folder).exists()))
 }
 
 /// A small host for a server, at the same path each time.
@@ -119,13 +123,13 @@ impl World {
         command.args(forbidden.args.iter().map(|word| self.fill(word)));
         command.envs(forbidden.variables.iter().map(|(name, value)| (name, self.fill(value))));
         let (tool, arguments) = forbidden.call;
-        client::talk(command, vec![(tool, self.fill(arguments))]).calls.concat()
+        client::talk(command, Era::Legacy, vec![(tool, self.fill(arguments))]).calls.concat()
     }
 
-    fn answers(&self, server: &Server, mut command: Command) -> Answers {
+    fn answers(&self, server: &Server, era: Era, mut command: Command) -> Answers {
         command.envs(server.variables.iter().map(|(name, value)| (name, self.fill(value))));
         let calls = server.calls.iter().map(|(tool, arguments)| (*tool, self.fill(arguments)));
-        client::talk(command, calls.collect())
+        client::talk(command, era, calls.collect())
     }
 }
 
@@ -140,10 +144,10 @@ fn every_reference_server_answers_as_it_does_bare() {
         world.prepare();
         let mut command = world.command(&entry);
         command.args(server.args.iter().map(|word| world.fill(word)));
-        let bare = world.answers(server, command);
+        let bare = world.answers(server, Era::Legacy, command);
         world.prepare();
         world.settle(&entry);
-        let confined = world.answers(server, world.under_template(server));
+        let confined = world.answers(server, Era::Legacy, world.under_template(server));
         assert!(!bare.tools.is_empty(), "{}: it answers bare: {}", server.name, bare.complaint);
         if bare.tools != confined.tools {
             wrong.push(format!("{}: tools {:?}\n{}", server.name, confined.tools, confined.complaint));
@@ -166,10 +170,43 @@ fn every_reference_server_answers_as_it_does_bare() {
 }
 
 /// The same program with nothing but the prefix: its manifest is the one that is shipped for its package.
-fn prefixed(world: &World, program: &Path) -> Command {
+fn prefixed(world: &World, options: &[&str], program: &Path) -> Command {
     let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
-    command.args(["wrap", "--"]).arg(program);
+    command.arg("wrap").args(options).arg("--").arg(program);
     command
+}
+
+/// What is different behind the prefix, call by call, in one era.
+fn differences(folder: &Path, server: &Server, era: Era, options: &[&str]) -> Vec<String> {
+    let (world, entry) = (World::new(), server.entry(folder));
+    let answers = |mut command: Command| {
+        world.prepare();
+        command.args(server.args.iter().map(|word| world.fill(word)));
+        world.answers(server, era, command)
+    };
+    let bare = answers(world.command(&entry));
+    let wrapped = answers(prefixed(&world, options, &entry));
+    let mut wrong = Vec::new();
+    if bare.is_open != server.eras.contains(&era) || bare.is_open == bare.tools.is_empty() {
+        wrong.push(format!("{} speaks other eras bare: {:?}\n{}", server.name, bare.tools, bare.complaint));
+    }
+    if (bare.is_open, &bare.tools) != (wrapped.is_open, &wrapped.tools) {
+        wrong.push(format!("{} {era:?}: tools {:?}\n{}", server.name, wrapped.tools, wrapped.complaint));
+    }
+    for ((tool, arguments), (bare, wrapped)) in server.calls.iter().zip(bare.calls.iter().zip(&wrapped.calls))
+    {
+        // What lies outside is refused by the gate, before the server can.
+        let is_outside = arguments.contains("{out}");
+        let is_right =
+            if is_outside { wrapped.contains("outside declared") } else { server.is_same(bare, wrapped) };
+        if !is_right {
+            wrong.push(format!(
+                "{} {era:?} {tool} {arguments}\n  bare {bare}\n  wrapped {wrapped}",
+                server.name
+            ));
+        }
+    }
+    wrong
 }
 
 #[test]
@@ -177,32 +214,11 @@ fn every_reference_server_answers_as_bare_behind_the_prefix_alone() {
     let Some(folder) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
-    let mut wrong = Vec::new();
-    for server in &SERVERS {
-        let (world, entry) = (World::new(), server.entry(&folder));
-        let answers = |mut command: Command| {
-            world.prepare();
-            command.args(server.args.iter().map(|word| world.fill(word)));
-            world.answers(server, command)
-        };
-        let bare = answers(world.command(&entry));
-        let wrapped = answers(prefixed(&world, &entry));
-        assert!(!bare.tools.is_empty(), "{}: it answers bare: {}", server.name, bare.complaint);
-        if bare.tools != wrapped.tools {
-            wrong.push(format!("{}: tools {:?}\n{}", server.name, wrapped.tools, wrapped.complaint));
-        }
-        for ((tool, arguments), (bare, wrapped)) in
-            server.calls.iter().zip(bare.calls.iter().zip(&wrapped.calls))
-        {
-            // What lies outside is refused by the gate, before the server can.
-            let is_outside = arguments.contains("{out}");
-            let is_right =
-                if is_outside { wrapped.contains("outside declared") } else { server.is_same(bare, wrapped) };
-            if !is_right {
-                wrong.push(format!("{} {tool} {arguments}\n  bare {bare}\n  wrapped {wrapped}", server.name));
-            }
-        }
-    }
+    let eras = [Era::Legacy, Era::Modern];
+    let all = SERVERS.iter().flat_map(|server| eras.map(|era| (server, era)));
+    // One that lacks an era is not asked in it: what it says without a session differs.
+    let all = all.filter(|(server, era)| server.eras.contains(era));
+    let wrong: Vec<String> = all.flat_map(|(server, era)| differences(&folder, server, era, &[])).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -219,7 +235,7 @@ fn a_server_behind_the_prefix_is_refused_what_its_arguments_do_not_grant() {
         let bare = world.tries(forbidden, world.command(&entry));
         world.prepare();
         let _ = std::fs::remove_file(world.path("app.db"));
-        let wrapped = world.tries(forbidden, prefixed(&world, &entry));
+        let wrapped = world.tries(forbidden, prefixed(&world, &[], &entry));
         if !bare.contains(forbidden.shows) {
             wrong.push(format!("{}: it does not work bare: {bare}", server.name));
         }

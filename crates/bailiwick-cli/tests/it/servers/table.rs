@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::client::Era;
+
 /// What a server is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
@@ -24,6 +26,9 @@ pub(super) struct Server {
     pub(super) has_numbers: bool,
     /// What it does bare and must not do under its template.
     pub(super) forbidden: Option<Forbidden>,
+    pub(super) eras: &'static [Era],
+    /// Where its program lies among the servers; by its name if empty.
+    pub(super) place: &'static str,
 }
 
 /// A call that reaches for what the template does not grant.
@@ -35,7 +40,7 @@ pub(super) struct Forbidden {
     pub(super) shows: &'static str,
 }
 
-const NODE: Server = Server {
+pub(super) const NODE: Server = Server {
     name: "",
     language: Language::Node,
     args: &[],
@@ -44,8 +49,11 @@ const NODE: Server = Server {
     uncalled: &[],
     has_numbers: false,
     forbidden: None,
+    eras: &[Era::Legacy],
+    place: "",
 };
-const PYTHON: Server = Server { language: Language::Python, ..NODE };
+pub(super) const PYTHON: Server = Server { language: Language::Python, eras: BOTH, ..NODE };
+const BOTH: &[Era] = &[Era::Legacy, Era::Modern];
 
 pub(super) const SERVERS: [Server; 8] = [
     Server {
@@ -169,6 +177,7 @@ pub(super) const SERVERS: [Server; 8] = [
     Server { name: "fetch", uncalled: &["fetch"], ..PYTHON },
     Server {
         name: "sqlite",
+        eras: &[Era::Legacy],
         args: &["--db-path", "{w}/data/app.db"],
         calls: &[
             ("create_table", r#"{"query":"CREATE TABLE t (a INTEGER)"}"#),
@@ -190,6 +199,9 @@ pub(super) const SERVERS: [Server; 8] = [
 
 impl Server {
     pub(super) fn entry(&self, folder: &Path) -> PathBuf {
+        if !self.place.is_empty() {
+            return folder.join(self.place);
+        }
         let bin = match self.language {
             Language::Node => "node/node_modules/.bin".to_owned(),
             Language::Python => format!("{}/bin", self.environment()),
