@@ -3,8 +3,10 @@
 mod confined;
 mod ends;
 mod fetched;
+mod forbidden;
 mod identified;
 mod installed;
+mod killed;
 mod listening;
 mod pinned;
 mod real;
