@@ -92,7 +92,8 @@ fn plan_here(
     facts: HostFacts,
 ) -> anyhow::Result<Result<Plan, Finding>> {
     use bailiwick_launch::{HostPlanner, PlanError};
-    let planner = HostPlanner::new(facts::with_own_paths(facts)).for_mounts();
+    let planner =
+        HostPlanner::new(facts::with_own_paths(facts)).with_home(facts::home().as_deref()).for_mounts();
     match planner.plan(|facts| plan_for(checked, tool, facts)) {
         Ok(plan) => Ok(Ok(plan)),
         Err(PlanError::Wrong(finding)) => Ok(Err(finding)),

@@ -22,7 +22,7 @@ pub use fs_write::FsWrite;
 pub use process::{ProcessTool, Sandbox, SandboxRun, process_tool};
 pub use shell::{Shell, shell_plan};
 #[cfg(feature = "fetch")]
-pub use web_fetch::{Page, PageKind, WebFetch};
+pub use web_fetch::{ConfinedReader, WebFetch};
 
 use crate::registry::RegistryBuilder;
 

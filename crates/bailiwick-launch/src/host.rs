@@ -1,10 +1,13 @@
 //! Planning on this host: where granted paths really lie, what is Bailiwick's own, what governs the sandbox.
 //!
-//! A plan is built once. The host is asked about its paths afterwards, and the answers are put into that same plan.
+//! A plan is built once. The host is asked about its paths afterwards, and the answers are put into that same plan. What git
+//! runs or reads as configuration in a writable tree, because its configuration names it, is locked unless a line grants it by
+//! name.
 //!
 //! Fails closed when: a granted path cannot be looked at, or is a link that leads nowhere.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use bailiwick_confine::host::{Unseen, located, located_to_mount, with_locked, with_own};
 use bailiwick_policy::authority::Authority;
@@ -12,6 +15,8 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::Finding;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{FileGrant, Plan};
+
+use crate::git_names::paths_named_by_git;
 
 /// What is known of this host before a plan is made for it.
 ///
@@ -33,6 +38,7 @@ use bailiwick_policy::plan::{FileGrant, Plan};
 pub struct HostPlanner {
     facts: HostFacts,
     by_mounts: bool,
+    home: Option<PathBuf>,
 }
 
 /// Why there is no plan.
@@ -61,7 +67,13 @@ impl HostPlanner {
     /// With facts that are known already, such as the values of a manifest's path variables.
     #[must_use]
     pub const fn new(facts: HostFacts) -> Self {
-        Self { facts, by_mounts: false }
+        Self { facts, by_mounts: false, home: None }
+    }
+
+    /// With the home of the user whose git may run in the writable trees later.
+    #[must_use]
+    pub fn with_home(self, home: Option<&Path>) -> Self {
+        Self { home: home.map(Path::to_owned), ..self }
     }
 
     /// For a sandbox that mounts by name (bubblewrap, an OCI runtime, firejail): also looks at what the system has, and
@@ -77,7 +89,7 @@ impl HostPlanner {
     /// # Errors
     /// The path, if no plan can name it.
     pub fn hiding(self, directory: &Path) -> Result<Self, PlanError> {
-        Ok(Self { facts: with_own(self.facts, clean(directory)?), by_mounts: self.by_mounts })
+        Ok(Self { facts: with_own(self.facts, clean(directory)?), ..self })
     }
 
     /// A file that governs the sandbox: readable where it is granted, never writable.
@@ -85,7 +97,7 @@ impl HostPlanner {
     /// # Errors
     /// The path, if no plan can name it.
     pub fn locking(self, file: &Path) -> Result<Self, PlanError> {
-        Ok(Self { facts: with_locked(self.facts, clean(file)?), by_mounts: self.by_mounts })
+        Ok(Self { facts: with_locked(self.facts, clean(file)?), ..self })
     }
 
     /// The plan of an authority on this host.
@@ -107,8 +119,25 @@ impl HostPlanner {
         } else {
             located(self.facts, plan.files().iter().map(FileGrant::path))
         };
-        Ok(plan.located(&known.map_err(PlanError::from)?))
+        let mut known = known.map_err(PlanError::from)?;
+        for path in later_by_git(&plan, self.home.as_deref()) {
+            // What does not exist cannot be mounted.
+            if !self.by_mounts || path.exists() {
+                // A link is locked as well as what it leads to: another one in its place would lead elsewhere.
+                let path = clean(&path)?;
+                known = with_locked(known.with_locked(path.clone()), path);
+            }
+        }
+        Ok(plan.located(&known))
     }
+}
+
+/// What git runs or reads as configuration in the writable trees of a plan, and no line grants by name.
+fn later_by_git(plan: &Plan, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let writable = plan.files().iter().filter(|grant| grant.writable());
+    let found = writable.flat_map(|grant| paths_named_by_git(Path::new(&grant.path().to_string()), home));
+    let named: BTreeSet<PathBuf> = plan.named().iter().map(|path| PathBuf::from(path.to_string())).collect();
+    found.filter(|path| !named.contains(path)).collect()
 }
 
 impl From<Unseen> for PlanError {

@@ -50,6 +50,7 @@
 #![forbid(unsafe_code)]
 
 mod external;
+mod git_names;
 mod host;
 mod launch;
 mod launcher;
@@ -63,6 +64,7 @@ pub use bailiwick_confine::{
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;
+pub use git_names::paths_named_by_git;
 pub use host::{HostPlanner, PlanError};
 pub use launch::{Launch, LaunchError, Launched, ReadyLaunch};
 pub use launcher::Launcher;

@@ -71,5 +71,19 @@ pub fn builder() -> Result<RegistryBuilder, EdgeFault> {
 /// If the journal cannot be kept there.
 pub fn builder_in(state: &Path, session: Session) -> Result<RegistryBuilder, EdgeFault> {
     let journal = Journal::open(&state.join("journal"), new_session()?, Options::default())?;
-    Ok(tools::all(Registry::builder(journal, session.with_own([state.to_owned()]))))
+    let builder = tools::local(Registry::builder(journal, session.with_own([state.to_owned()])));
+    #[cfg(feature = "fetch")]
+    let builder = builder.tool(web_fetch());
+    Ok(builder)
+}
+
+/// `web_fetch` with pages read by the confined reader: `bailiwick-page` beside the program that runs now, or in a directory of
+/// `PATH`. Without one they are read in this process, and each result says so (`"reader": "in-process"`).
+#[cfg(feature = "fetch")]
+fn web_fetch() -> tools::WebFetch {
+    let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = beside.into_iter().chain(std::env::split_paths(&path));
+    tools::ConfinedReader::find_in(directories)
+        .map_or_else(tools::WebFetch::new, tools::WebFetch::reading_confined)
 }

@@ -8,7 +8,6 @@ mod authority;
 mod explain;
 pub(crate) mod fixture;
 mod http;
-mod pages;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -16,12 +15,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_guard::Guarded;
-use bailiwick_guard::tools::{self, Page, PageKind, WebFetch};
-use bailiwick_guard::{CancelFlag, Registry, RegistryBuilder, Session};
+use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
+use bailiwick_guard::{Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
 use bailiwick_journal::format::{Event, Kind};
 use bailiwick_journal::{Journal, Options, new_session};
-use bailiwick_launch::Recorder;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::manifest::Checked;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,7 +55,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     }
     let journal = open_journal(args)?;
     let builder = Registry::builder(journal.clone(), session(args, &cwd)?);
-    let builder = with_tools(args, builder, &journal);
+    let builder = with_tools(args, builder);
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
     let tools = match &args.guardrails {
@@ -81,13 +79,12 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
 }
 
 /// Every tool that is served. Without the program that reads pages, they are given as their source.
-fn with_tools(args: &Serve, builder: RegistryBuilder, journal: &Journal) -> RegistryBuilder {
-    let (program, recorder) = (pages::program(), Recorder::session("web_fetch", journal.clone()));
-    let read = move |html: String, url: &str, flag: &CancelFlag| match &program {
-        Some(program) => pages::read(program, recorder.clone(), (&html, url), flag),
-        None => Ok(Page::plain(PageKind::Source, html)),
+fn with_tools(args: &Serve, builder: RegistryBuilder) -> RegistryBuilder {
+    let fetch = match companion::find(companion::PAGE) {
+        Some(program) => WebFetch::reading_confined(ConfinedReader::at(program)),
+        None => WebFetch::without_reader(),
     };
-    let fetch = WebFetch::reading_with(read).with_resolver(args.names.resolver());
+    let fetch = fetch.with_resolver(args.names.resolver());
     let fetch = args.names.hosts().into_iter().fold(fetch, |fetch, (name, all)| fetch.with_host(&name, all));
     tools::local(builder).tool(fetch)
 }
@@ -137,7 +134,7 @@ pub(super) fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> 
 
 /// What people should know before the first message.
 fn greet(granted: &Granted, over_http: bool) {
-    if pages::program().is_none() {
+    if companion::find(companion::PAGE).is_none() {
         let without = "`bailiwick-page` is not beside this program: `web_fetch` gives pages as their source";
         terminal::remark(&format!("{}: {without}\n", style::warning("warning")));
     }

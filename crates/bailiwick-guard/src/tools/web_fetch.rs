@@ -14,6 +14,7 @@ mod connect;
 mod decode;
 mod exchange;
 mod page;
+mod reader;
 mod target;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bailiwick_launch::{Lookup, Resolver};
-pub use bailiwick_page::{Kind as PageKind, Page};
 use bailiwick_policy::net::{Host, Method};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
@@ -30,10 +30,11 @@ use serde_json::{Value, json};
 
 use self::connect::TlsError;
 use self::exchange::Answered;
+pub use self::reader::ConfinedReader;
+use self::reader::{Reader, read_in_process, source_of_page};
 use self::target::Target;
 use super::args::{Args, object, wrong};
 use crate::gate::ToolContext;
-use crate::offload::CancelFlag;
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
 
@@ -62,21 +63,28 @@ pub struct WebFetch {
 
 impl WebFetch {
     /// Resolves names as the host does, and trusts the certificates that the host trusts. Pages are read in this
-    /// process.
+    /// process, and results say so: [`WebFetch::reading_confined`] is safer.
     #[must_use]
     pub fn new() -> Self {
-        Self::reading_with(|html, url, _| bailiwick_page::read(html, url))
+        Self::with_reader(Reader::new(read_in_process))
     }
 
-    /// The same, with pages read by `reader`: their HTML and their address. It may block; it should end soon once the
-    /// flag is set, because then the call has ended.
+    /// The same, with pages read by a program that may touch nothing.
     #[must_use]
-    pub fn reading_with(
-        reader: impl Fn(String, &str, &CancelFlag) -> Result<Page, String> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn reading_confined(reader: ConfinedReader) -> Self {
+        Self::with_reader(Reader::new(move |page| reader.read(&page)))
+    }
+
+    /// The same, with pages given as their source.
+    #[must_use]
+    pub fn without_reader() -> Self {
+        Self::with_reader(Reader::new(|page| Ok(source_of_page(page))))
+    }
+
+    const fn with_reader(reader: Reader) -> Self {
         Self {
-            reader: Reader(Arc::new(reader)),
-            resolver: Resolver::default(),
+            reader,
+            resolver: Resolver::System,
             hosts: BTreeMap::new(),
             roots: Vec::new(),
             tls: OnceLock::new(),
@@ -113,18 +121,6 @@ impl WebFetch {
 impl Default for WebFetch {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// What makes a page of HTML and the address it was found at.
-type Read = dyn Fn(String, &str, &CancelFlag) -> Result<Page, String> + Send + Sync;
-
-#[derive(Clone)]
-struct Reader(Arc<Read>);
-
-impl std::fmt::Debug for Reader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reader")
     }
 }
 
@@ -179,6 +175,10 @@ impl Tool for WebFetch {
                 "enum": ["article", "page", "source", "text", "binary", "none"],
                 "description": "Main content, the whole page, a page's source, other text, not text, no body.",
             },
+            "reader": {
+                "enum": ["confined", "in-process", "none"],
+                "description": "Who parsed the page: a program that may touch nothing, the tool's own process, nothing.",
+            },
             "bytes": { "type": "integer", "minimum": 0, "description": "Bytes of the decoded body looked at." },
             "truncated": { "type": "boolean", "description": "The body went on." },
             "redirects": { "type": "integer", "minimum": 0 },
@@ -192,6 +192,7 @@ impl Tool for WebFetch {
             "title",
             "markdown",
             "kind",
+            "reader",
             "bytes",
             "truncated",
             "redirects",
@@ -238,7 +239,8 @@ impl WebFetch {
                     target = target.follow(&location).map_err(failed)?;
                 }
                 Answered::Here(response) => {
-                    return page::answer(asked, &target, hops, response, &self.reader).await;
+                    return page::answer(asked, &target, hops, response, (&self.reader, context.recorder()))
+                        .await;
                 }
             }
         }

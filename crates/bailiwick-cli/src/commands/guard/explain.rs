@@ -53,7 +53,9 @@ pub(super) fn run(args: &Explain) -> Answer {
     let text = match args.format {
         AnswerFormat::Json => {
             let mut document = document(&call, &verdict, rule, &looks, source);
-            document["judged_us"] = json!(took.as_secs_f64() * 1e6);
+            if let Some(fields) = document.as_object_mut() {
+                fields.insert("judged_us".to_owned(), json!(took.as_secs_f64() * 1e6));
+            }
             json::document(&document)
         }
         AnswerFormat::Text => text(&call, &verdict, rule, &looks, source),

@@ -146,7 +146,7 @@ fn no_such_tool(checked: &Checked, name: &str) -> Answer {
 
 /// Plans for a sandbox on this host. Our own sandboxes look at the base and at files that run code later themselves.
 fn planner(backend: Backend, governing: &Governing, facts: HostFacts) -> Result<HostPlanner, PlanError> {
-    let planner = HostPlanner::new(facts::with_own_paths(facts));
+    let planner = HostPlanner::new(facts::with_own_paths(facts)).with_home(facts::home().as_deref());
     governing.on(match backend {
         Backend::Native | Backend::Landlock => planner,
         Backend::Bwrap | Backend::Oci | Backend::Firejail => planner.for_mounts(),

@@ -40,7 +40,7 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
     let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
     let session = session(args, cwd)?;
-    let registry = with_tools(args, Registry::builder(journal.clone(), session.clone()), &journal).build()?;
+    let registry = with_tools(args, Registry::builder(journal.clone(), session.clone())).build()?;
     let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?));
     let tools: Vec<(String, Held)> = registry
         .definitions()

@@ -1,6 +1,7 @@
 //! `bailiwick run` as a person or a script uses it, and what is left when it is killed.
 
 mod ends;
+mod git_names;
 mod hints;
 mod jobs;
 mod killed;

@@ -39,6 +39,7 @@ fn a_page_is_read_by_the_program_beside() {
     let page = &answer["structuredContent"];
     assert_eq!((&page["kind"], &page["title"]), (&json!("article"), &json!("A page")), "{answer}");
     assert!(page["markdown"].as_str().unwrap().contains("Words of a page."), "{answer}");
+    assert_eq!(page["reader"], "confined", "{answer}");
     assert!(!said.contains("bailiwick-page"), "{said}");
 }
 
@@ -61,7 +62,7 @@ fn the_reader_of_pages_sees_nothing_of_the_host_and_hears_the_page() {
 fn without_a_reader_a_page_comes_as_its_source_and_a_broken_one_is_said() {
     let (answer, said) = fetched(None);
     let page = &answer["structuredContent"];
-    assert_eq!(page["kind"], "source", "{answer}");
+    assert_eq!((&page["kind"], &page["reader"]), (&json!("source"), &json!("none")), "{answer}");
     assert!(page["markdown"].as_str().unwrap().contains("<p>Words of a page.</p>"), "{answer}");
     assert!(said.contains("`bailiwick-page` is not beside this program"), "{said}");
     for broken in ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho no page\n", "#!/nonexistent\n"] {

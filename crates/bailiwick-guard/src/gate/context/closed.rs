@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bailiwick_launch::paths_named_by_git;
 use bailiwick_policy::authority::Request;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -55,13 +56,23 @@ impl ToolContext {
         }
         let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
         let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };
-        if role(text.as_bytes(), &around) != Role::Protected || self.names(real, &around) {
+        let is_listed = role(text.as_bytes(), &around) == Role::Protected && !self.names(real, &around);
+        if !is_listed && !self.is_run_by_git(path) {
             return None;
         }
         let message =
             format!("write of \"{}\", which runs code later, must be granted by name", text.escape_debug());
         let smallest = Capability::Fs { actions: FsActions::WRITE, path: PathPattern::below(real) };
         Some(Denial::new(code, message).with_request(Request::Write(real.clone())).with_smallest([smallest]))
+    }
+
+    /// Whether git runs a file, or reads it as configuration, because its configuration names it, and the grant does not.
+    fn is_run_by_git(&self, path: &Path) -> bool {
+        let Some(directory) = path.ancestors().find(|above| above.is_dir()) else { return false };
+        let is_named =
+            |later: &PathBuf| self.authority.named().any(|own| Path::new(&own.to_string()) == later);
+        let found = paths_named_by_git(directory, self.shared.session.home());
+        found.iter().any(|later| path.starts_with(later) && !is_named(later))
     }
 
     /// Whether the grant names a protected name that the path is or lies in.

@@ -47,7 +47,7 @@ pub fn shell_plan<'a>(
     mut own: impl Iterator<Item = &'a Path>,
     session: &Session,
 ) -> Result<Plan, PlanError> {
-    let planner = own.try_fold(HostPlanner::default(), HostPlanner::hiding)?;
+    let planner = own.try_fold(HostPlanner::default().with_home(session.home()), HostPlanner::hiding)?;
     let planner = session.locked().iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::locking)?;
     planner.authority_plan("shell", authority)
 }

@@ -2,6 +2,7 @@
 //!
 //! Pages are hostile: what makes sense of their HTML is [`Page`]'s crate, here or in a process of its own.
 
+use bailiwick_launch::Recorder;
 use bailiwick_page::Page;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +10,9 @@ use encoding_rs::{Encoding, UTF_8};
 use serde_json::{Value, json};
 
 use super::exchange::Answer;
+use super::reader::{FetchedPage, PageReader, Reader};
 use super::target::Target;
-use super::{Asked, Reader, failed};
+use super::{Asked, failed};
 use crate::offload::CancelFlag;
 use crate::tool::ToolError;
 
@@ -22,6 +24,7 @@ struct Content {
     kind: &'static str,
     title: Option<String>,
     markdown: String,
+    reader: PageReader,
 }
 
 /// The result of the call.
@@ -30,7 +33,7 @@ pub(super) async fn answer(
     target: &Target,
     hops: usize,
     answer: Answer,
-    reader: &Reader,
+    (reader, recorder): (&Reader, Recorder),
 ) -> Result<Value, ToolError> {
     let length = answer.body.len();
     let mut result = json!({
@@ -48,7 +51,11 @@ pub(super) async fn answer(
         }
         Sort::Text => Content::plain("text", text(&answer, false)),
         Sort::Html if asked.raw => Content::plain("source", text(&answer, true)),
-        Sort::Html => read(text(&answer, true), target.shown().to_owned(), reader).await?,
+        Sort::Html => {
+            let (html, url) = (text(&answer, true), target.shown().to_owned());
+            let fetched = FetchedPage { html, url, recorder, cancelled: CancelFlag::default() };
+            read(fetched, reader.clone()).await?
+        }
     };
     if let Some(fields) = result.as_object_mut() {
         let title = page.title.map(harmless).filter(|title| !title.trim().is_empty());
@@ -59,6 +66,7 @@ pub(super) async fn answer(
             fields.insert("base64".to_owned(), base64.into());
         }
         fields.insert("kind".to_owned(), page.kind.into());
+        fields.insert("reader".to_owned(), page.reader.name().into());
         fields.insert("bytes".to_owned(), length.into());
         fields.insert("truncated".to_owned(), answer.truncated.into());
         fields.insert("redirects".to_owned(), hops.into());
@@ -69,7 +77,7 @@ pub(super) async fn answer(
 
 impl Content {
     const fn plain(kind: &'static str, markdown: String) -> Self {
-        Self { kind, title: None, markdown }
+        Self { kind, title: None, markdown, reader: PageReader::None }
     }
 }
 
@@ -146,13 +154,14 @@ fn charset(text: &str, between: char) -> Option<&'static Encoding> {
 }
 
 /// Reads a page. Reading may block; its reader is told when the call is cancelled or its time is over.
-async fn read(html: String, url: String, reader: &Reader) -> Result<Content, ToolError> {
-    let (reader, flag) = (reader.clone(), CancelFlag::default());
-    let _on_drop = flag.set_on_drop();
-    let read = tokio::task::spawn_blocking(move || (reader.0)(html, &url, &flag)).await;
-    let why = match read {
-        Ok(Ok(Page { kind, title, markdown })) => return Ok(Content { kind: kind.name(), title, markdown }),
-        Ok(Err(why)) => why,
+async fn read(fetched: FetchedPage, reader: Reader) -> Result<Content, ToolError> {
+    let _on_drop = fetched.cancelled.set_on_drop();
+    let why = match tokio::task::spawn_blocking(move || reader.read(fetched)).await {
+        Ok(Ok(read)) => {
+            let Page { kind, title, markdown } = read.page;
+            return Ok(Content { kind: kind.name(), title, markdown, reader: read.reader });
+        }
+        Ok(Err(error)) => error.to_string(),
         Err(_) => "its reader failed".to_owned(),
     };
     Err(failed(format!("the page cannot be read: {why}; try `raw`")))

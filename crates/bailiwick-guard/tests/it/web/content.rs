@@ -51,6 +51,7 @@ fn the_main_content_comes_as_markdown() {
     let article = page(HTML, html.clone(), json!({}));
     let markdown = article["markdown"].as_str().unwrap();
     assert_eq!((&article["title"], &article["kind"]), (&json!("A fox"), &json!("article")));
+    assert_eq!(article["reader"], "in-process", "it says that the parser is in this process");
     assert!(
         markdown.contains("quick brown fox") && markdown.contains("[more](http://127.0.0.1:"),
         "{markdown}"
@@ -62,6 +63,7 @@ fn the_main_content_comes_as_markdown() {
     );
     let raw = page(HTML, html.clone(), json!({ "raw": true }));
     assert_eq!((&raw["markdown"], &raw["kind"]), (&json!(html), &json!("source")));
+    assert_eq!(raw["reader"], "none");
     let small = page(HTML, "<title>t</title><h2>Only this</h2><a href=x>y</a>", json!({}));
     assert!(small["markdown"].as_str().unwrap().contains("Only this"), "{small}");
 }
