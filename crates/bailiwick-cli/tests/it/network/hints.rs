@@ -24,8 +24,9 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     (&[CURL, "-sS", "http://93.184.216.34:8080/page"], &["net:connect:93.184.216.34:8080"]),
     (&[CURL, "-sS", "http://127.0.0.1:8080/page"], &["net:connect:127.0.0.1:8080"]),
     (&[CURL, "-sS", "-6", "http://[::1]:8080/page"], &["net:connect:[::1]:8080"]),
+    // curl ends with the code of its last transfer.
     (
-        &[CURL, "-sS", "http://good.test/page", "http://127.0.0.1:8080/page"],
+        &[CURL, "-sS", "http://127.0.0.1:8080/page", "http://good.test/page"],
         &["net:connect:127.0.0.1:8080", "net:connect:good.test:80"],
     ),
     // The port is not in the command: the first hint is a small guess, the second one knows.

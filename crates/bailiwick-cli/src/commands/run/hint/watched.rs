@@ -49,11 +49,13 @@ pub(in super::super) fn unreached_ports(seen: &Observations, plan: &Plan) -> Vec
 fn unreached_addresses(seen: &Observations, plan: &Plan) -> Vec<String> {
     let listens_inside =
         |port| seen.iter().any(|one| matches!(one, Observation::Listening(own) if *own == port));
+    let granted = plan.network().loopback_ports();
     let mut notes: Vec<String> = Vec::new();
     for one in seen.iter() {
         let Observation::Connecting(address) = one else { continue };
         let (ip, port) = (address.ip().to_canonical(), address.port());
-        let is_own = ip.is_loopback() && (listens_inside(port) || !is_served_here(port));
+        let is_granted = granted.iter().any(|range| range.contains(port));
+        let is_own = ip.is_loopback() && (is_granted || listens_inside(port) || !is_served_here(port));
         let is_judged = !ip.is_loopback() && !matches!(plan.network(), Network::None);
         // Resolvers ask their servers on port 53, and ask the kernel for a way to an address without a port.
         if is_own || is_judged || ip.is_unspecified() || [0, 53].contains(&port) {
