@@ -3,7 +3,7 @@
 //! A server is known by its manifest's real path and its program's. Its file is changed under a lock and replaced as a
 //! whole. Fails closed when: the file is there and cannot be read. Then the server is not started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,12 @@ pub(crate) struct PinnedServer {
     /// Whether a whole list of tools has been seen.
     #[serde(default)]
     pub(crate) is_complete: bool,
+    /// The other lists of which all has been seen.
+    #[serde(default)]
+    complete: BTreeSet<String>,
+    /// What is noticed of its tools at first use, by tool.
+    #[serde(default)]
+    findings: BTreeMap<String, Vec<String>>,
     /// What it says now, where that is something else.
     #[serde(default)]
     waiting: BTreeMap<String, Option<Value>>,
@@ -45,10 +51,18 @@ pub(crate) struct PinnedServer {
 struct Surface {
     instructions: Option<Value>,
     tools: BTreeMap<String, Value>,
+    #[serde(default)]
+    prompts: BTreeMap<String, Value>,
+    #[serde(default)]
+    resources: BTreeMap<String, Value>,
 }
 
 /// How instructions are called among what waits; no tool is called so.
 const INSTRUCTIONS: &str = " instructions";
+
+/// How prompts and resources are called among what waits, before their names.
+const PROMPT: &str = " prompt ";
+const RESOURCE: &str = " resource ";
 
 /// The file of one server.
 #[derive(Debug, Clone)]
@@ -62,7 +76,8 @@ impl PinnedServer {
     /// What was pinned.
     pub(crate) fn surface(&self) -> ServerSurface {
         let instructions = self.pinned.instructions.as_ref().and_then(Value::as_str).map(str::to_owned);
-        ServerSurface { instructions, tools: self.pinned.tools.clone(), prompts: BTreeMap::new() }
+        let Surface { tools, prompts, resources, .. } = self.pinned.clone();
+        ServerSurface { instructions, tools, prompts, resources }
     }
 
     /// What the server says now, as far as it is known.
@@ -73,8 +88,14 @@ impl PinnedServer {
                 (INSTRUCTIONS, value) => {
                     now.instructions = value.as_ref().and_then(Value::as_str).map(str::to_owned)
                 }
-                (_, Some(tool)) => drop(now.tools.insert(name.clone(), tool.clone())),
-                (_, None) => drop(now.tools.remove(name)),
+                (name, value) => {
+                    let (all, name) = match (name.strip_prefix(PROMPT), name.strip_prefix(RESOURCE)) {
+                        (Some(prompt), _) => (&mut now.prompts, prompt),
+                        (None, Some(resource)) => (&mut now.resources, resource),
+                        (None, None) => (&mut now.tools, name),
+                    };
+                    put(all, name, value.clone());
+                }
             }
         }
         now
@@ -97,8 +118,15 @@ impl PinnedServer {
         self.waiting.get(name).and_then(Option::as_ref)
     }
 
-    pub(crate) fn pin_tool(&mut self, name: &str, tool: &Value) {
+    /// Pins a tool at first use, with what is noticed of it; not if it is pinned, or if a whole list did not have it.
+    pub(crate) fn pin_tool(&mut self, name: &str, tool: &Value, findings: &[String]) {
+        if self.is_complete || self.pinned.tools.contains_key(name) {
+            return;
+        }
         self.pinned.tools.insert(name.to_owned(), tool.clone());
+        if !findings.is_empty() {
+            self.findings.insert(name.to_owned(), findings.to_vec());
+        }
     }
 
     /// Notes what a tool is now; nothing waits if that is what was pinned.
@@ -108,6 +136,57 @@ impl PinnedServer {
         } else {
             self.waiting.insert(name.to_owned(), Some(tool.clone()));
         }
+    }
+
+    /// A prompt or a resource that was pinned, by the name that it would wait under.
+    pub(crate) fn other(&self, key: &str) -> Option<&Value> {
+        match (key.strip_prefix(PROMPT), key.strip_prefix(RESOURCE)) {
+            (Some(prompt), _) => self.pinned.prompts.get(prompt),
+            (None, Some(resource)) => self.pinned.resources.get(resource),
+            (None, None) => None,
+        }
+    }
+
+    /// Pins a prompt or a resource.
+    pub(crate) fn pin_other(&mut self, key: &str, entry: &Value) {
+        let (all, name) = self.pinned.part(key);
+        put(all, name, Some(entry.clone()));
+        self.waiting.remove(key);
+    }
+
+    /// Pins a prompt or a resource at first use; not if it is pinned, or if a whole list did not have it.
+    pub(crate) fn pin_first_other(&mut self, list: &str, key: &str, entry: &Value) {
+        if self.other(key).is_none() && !self.has_seen(list) {
+            self.pin_other(key, entry);
+        }
+    }
+
+    /// Notes what a prompt or a resource is now.
+    pub(crate) fn note_other(&mut self, key: &str, entry: &Value) {
+        if self.other(key) == Some(entry) {
+            self.waiting.remove(key);
+        } else {
+            self.waiting.insert(key.to_owned(), Some(entry.clone()));
+        }
+    }
+
+    /// Whether all of a list other than that of tools has been seen.
+    pub(crate) fn has_seen(&self, list: &str) -> bool {
+        self.complete.contains(list)
+    }
+
+    pub(crate) fn see_all(&mut self, list: &str) {
+        self.complete.insert(list.to_owned());
+    }
+
+    /// What was noticed at first use, by tool.
+    pub(crate) const fn findings(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.findings
+    }
+
+    /// The names of its tools.
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &String> {
+        self.pinned.tools.keys()
     }
 
     pub(crate) fn pin_instructions(&mut self, text: Option<&str>) {
@@ -159,11 +238,41 @@ impl PinnedServer {
         for name in &names {
             match (name.as_str(), self.waiting.remove(name).flatten()) {
                 (INSTRUCTIONS, value) => self.pinned.instructions = value,
-                (_, Some(tool)) => drop(self.pinned.tools.insert(name.clone(), tool)),
-                (_, None) => drop(self.pinned.tools.remove(name)),
+                (name, value) => {
+                    let (all, name) = self.pinned.part(name);
+                    put(all, name, value);
+                }
             }
         }
         has_grants || !names.is_empty()
+    }
+}
+
+impl Surface {
+    /// Where something that waits belongs, and its name there.
+    fn part<'a>(&mut self, key: &'a str) -> (&mut BTreeMap<String, Value>, &'a str) {
+        match (key.strip_prefix(PROMPT), key.strip_prefix(RESOURCE)) {
+            (Some(prompt), _) => (&mut self.prompts, prompt),
+            (None, Some(resource)) => (&mut self.resources, resource),
+            (None, None) => (&mut self.tools, key),
+        }
+    }
+}
+
+/// How a prompt is called among what waits.
+pub(crate) fn prompt_key(name: &str) -> String {
+    format!("{PROMPT}{name}")
+}
+
+/// How a resource is called among what waits.
+pub(crate) fn resource_key(uri: &str) -> String {
+    format!("{RESOURCE}{uri}")
+}
+
+fn put(all: &mut BTreeMap<String, Value>, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(all.insert(name.to_owned(), value)),
+        None => drop(all.remove(name)),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::status::Status;
 use crate::stdio::Relays;
 use crate::sys::clone;
 use crate::sys::signals;
-use crate::watched::{Observations, Watched};
+use crate::watched::{Observation, Observations, Watched};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,13 @@ impl Confined {
     /// The sockets of the network, once.
     pub const fn take_egress(&mut self) -> Option<EgressSockets> {
         self.egress.take()
+    }
+
+    /// Tells `hear` of what is seen of the program as it is seen, from a thread of its own.
+    pub fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+        if let Some(watched) = &mut self.watched {
+            watched.tell_live(hear);
+        }
     }
 
     /// What was seen of the program, once it has ended: what it was refused, as far as [`Watch`](crate::Watch) says.

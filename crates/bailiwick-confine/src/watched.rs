@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use bailiwick_policy::plan::PROGRAM_FOLDERS;
@@ -86,7 +87,7 @@ pub enum Observation {
 #[derive(Debug, Default)]
 pub struct Observations {
     all: Vec<Observation>,
-    startable: Startable,
+    startable: Arc<Startable>,
 }
 
 impl Observations {
@@ -137,7 +138,18 @@ impl Startable {
 #[derive(Debug)]
 pub(crate) struct Watched {
     told: Told,
-    startable: Startable,
+    startable: Arc<Startable>,
+    hearer: Arc<Hearer>,
+}
+
+/// Who hears of things as they are seen.
+#[derive(Default)]
+struct Hearer(OnceLock<Box<dyn Fn(&Observation) + Send + Sync>>);
+
+impl std::fmt::Debug for Hearer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hearer")
+    }
 }
 
 #[derive(Debug)]
@@ -152,28 +164,61 @@ enum Told {
 
 impl Watched {
     pub(crate) fn new(line: OwnedFd, watch: Watch, startable: Startable) -> Self {
-        let told = match watch {
-            Watch::Nothing | Watch::Programs => Told::Line(line),
-            Watch::Files => Told::Thread(std::thread::spawn(move || drain(&line, RecvFlags::empty()))),
+        let mut watched =
+            Self { told: Told::Line(line), startable: Arc::new(startable), hearer: Arc::default() };
+        if watch == Watch::Files {
+            watched.listen();
+        }
+        watched
+    }
+
+    /// Tells `hear` of everything as it is seen, each once, from a thread of its own.
+    pub(crate) fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+        // Who was named first hears it.
+        drop(self.hearer.0.set(Box::new(hear)));
+        self.listen();
+    }
+
+    /// Takes what is told out of the line as it comes.
+    fn listen(&mut self) {
+        let line = match std::mem::replace(&mut self.told, Told::Taken) {
+            Told::Line(line) => line,
+            already @ (Told::Thread(_) | Told::Taken) => {
+                self.told = already;
+                return;
+            }
         };
-        Self { told, startable }
+        let (startable, hearer) = (Arc::clone(&self.startable), Arc::clone(&self.hearer));
+        self.told = Told::Thread(std::thread::spawn(move || {
+            receive(&line, RecvFlags::empty(), |packet| {
+                if let (Some(hear), Some(seen)) = (hearer.0.get(), startable.seen(packet)) {
+                    hear(&seen);
+                }
+            })
+        }));
     }
 
     /// Everything that was told, each once. To be asked when the sandbox has ended.
     pub(crate) fn observations(&mut self) -> Observations {
         let packets = match std::mem::replace(&mut self.told, Told::Taken) {
-            Told::Line(line) => drain(&line, RecvFlags::DONTWAIT),
+            Told::Line(line) => receive(&line, RecvFlags::DONTWAIT, |_| {}),
             Told::Thread(thread) => thread.join().unwrap_or_default(),
             Told::Taken => Vec::new(),
         };
         let mut all = Vec::new();
         for packet in packets {
-            let [kind, errno, bytes @ ..] = packet.as_slice() else { continue };
-            let kind = Seen::ALL.into_iter().find(|seen| *seen as u8 == *kind);
-            let seen = kind.and_then(|kind| self.judge(kind, *errno, bytes));
-            all.extend(seen.filter(|seen| !all.contains(seen)));
+            all.extend(self.startable.seen(&packet).filter(|seen| !all.contains(seen)));
         }
-        Observations { all, startable: std::mem::take(&mut self.startable) }
+        Observations { all, startable: Arc::clone(&self.startable) }
+    }
+}
+
+impl Startable {
+    /// What a packet tells.
+    fn seen(&self, packet: &[u8]) -> Option<Observation> {
+        let [kind, errno, bytes @ ..] = packet else { return None };
+        let kind = Seen::ALL.into_iter().find(|seen| *seen as u8 == *kind);
+        kind.and_then(|kind| self.judge(kind, *errno, bytes))
     }
 
     fn judge(&self, seen: Seen, errno: u8, bytes: &[u8]) -> Option<Observation> {
@@ -199,7 +244,7 @@ impl Watched {
     }
 
     fn judge_program(&self, path: &Path, fails: bool) -> Option<Observation> {
-        if let Some(refused) = self.startable.refused(path, fails) {
+        if let Some(refused) = self.refused(path, fails) {
             return Some(Observation::ProgramRefused(refused));
         }
         let interpreter = interpreters_of(&program_file(path)?).into_iter().next_back()?;
@@ -240,13 +285,17 @@ fn program_file(path: &Path) -> Option<PathBuf> {
     (found.is_file() && found.permissions().mode() & 0o111 != 0).then_some(file)
 }
 
-/// What is in the line, or comes until its other end is gone.
-fn drain(line: &OwnedFd, flags: RecvFlags) -> Vec<Vec<u8>> {
+/// What is in the line, or comes until its other end is gone; `each` hears of it as it comes.
+fn receive(line: &OwnedFd, flags: RecvFlags, each: impl Fn(&[u8])) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     let mut room = [0; LONGEST];
     while packets.len() < MOST {
         match recv(line, &mut room[..], flags) {
-            Ok((length @ 1.., _)) => packets.push(room.get(..length).unwrap_or_default().to_vec()),
+            Ok((length @ 1.., _)) => {
+                let packet = room.get(..length).unwrap_or_default();
+                each(packet);
+                packets.push(packet.to_vec());
+            }
             Err(Errno::INTR) => {}
             Ok(_) | Err(_) => break,
         }

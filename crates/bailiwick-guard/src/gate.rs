@@ -4,6 +4,9 @@
 //! arguments, every interceptor; a rewritten call starts again. Then a unit of the budget is taken, the call is
 //! recorded, and a [`Permit`] exists. Whatever fails on the way denies and costs nothing.
 //!
+//! A gate that audits records what the rules of a tool refuse (`would-deny`) and lets it through; grants, demands and
+//! interceptors hold as ever.
+//!
 //! Fails closed when the journal cannot record, an interceptor fails, or rewriting does not end.
 
 mod context;
@@ -81,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) own: Vec<PathBuf>,
     /// Who is told of refused calls.
     pub(crate) on_denied: Option<OnDenied>,
+    /// Whether what the rules of a tool refuse is recorded and let through.
+    pub(crate) audits: bool,
 }
 
 /// Told of a refused call: the tool, its arguments, the denial.
@@ -200,7 +205,7 @@ impl Gate {
         grant: &Grant,
         approval: Option<Approval>,
     ) -> Result<Permit, Box<Stop>> {
-        if let Err(denial) = self.check_grant(entry, grant) {
+        if let Err(denial) = self.check_grant(grant).and_then(|()| self.check_past(&call, entry, grant)) {
             return Err(Stop::deny(call, denial));
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
@@ -213,7 +218,7 @@ impl Gate {
             return Err(Stop::deny(call, denial));
         }
         let call = self.judge(call, entry, approval.as_ref())?;
-        if !counted.take_run(entry.rules.max_invocations()) {
+        if !counted.take_run(entry.rules.max_invocations().filter(|_| !self.shared.audits)) {
             return Err(Stop::deny(call, too_often(&entry.name)));
         }
         if !grant.take_call() {
@@ -246,8 +251,8 @@ impl Gate {
         }
     }
 
-    /// Generation, revocation, and the constraints: forbidden, max_invocations, only_after; then the budget.
-    fn check_grant(&self, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
+    /// Generation, revocation, and the budget.
+    fn check_grant(&self, grant: &Grant) -> Result<(), Denial> {
         if grant.registry() != self.shared.id {
             return Err(Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry"));
         }
@@ -259,15 +264,43 @@ impl Gate {
             let message = format!("the grant is not good in generation {now}");
             return Err(Denial::new(DenialCode::GenerationOver, message));
         }
-        entry.rules.judge_past(&entry.name, grant)?;
         // Taken for good only when the call runs; but no one is asked about a call that cannot.
         if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
+    }
+
+    /// The constraints: forbidden, max_invocations, only_after.
+    fn check_past(&self, call: &Call, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
+        let judged =
+            entry.rules.judge_past(&entry.name, grant).map_or_else(Verdict::Deny, |()| Verdict::Allow);
+        if let Verdict::Deny(denial) = self.audited(call, judged) { Err(denial) } else { Ok(()) }
+    }
+
+    /// The same verdict; where verdicts are only recorded, what would be refused or asked about is allowed.
+    fn audited(&self, call: &Call, verdict: Verdict) -> Verdict {
+        let (code, reason) = match &verdict {
+            Verdict::Deny(denial) if self.shared.audits => (denial.code().as_str(), denial.for_record()),
+            Verdict::Ask(question) if self.shared.audits => {
+                (DenialCode::ConsentMissing.as_str(), question.clone())
+            }
+            Verdict::Allow | Verdict::Rewrite(_) | Verdict::Ask(_) | Verdict::Deny(_) => return verdict,
+        };
+        let event = Event::new(Kind::CapabilityDenied)
+            .with_tool(&call.tool)
+            .with_decision(Decision::Allow)
+            .with_code("would-deny")
+            .with_reason(format!("{code}: {reason}"))
+            .with_args_digest(digest(call));
+        match self.shared.journal.append(event) {
+            Ok(_) => Verdict::Allow,
+            Err(_) => verdict,
+        }
     }
 
     /// Arguments and interceptors, again after every rewrite; then consent.
     fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Box<Stop>> {
         for _ in 0..=MAX_REWRITES {
             let ruled = entry.rules.judge_call(&entry.name, &call.args, self.shared.session.surroundings());
+            let ruled = self.audited(&call, ruled);
             if let Verdict::Deny(denial) = ruled {
                 return Err(Stop::deny(call, denial));
             }

@@ -96,6 +96,7 @@ pub struct RegistryBuilder {
     generation: u64,
     enforces_policies: bool,
     on_denied: Option<OnDenied>,
+    audits: bool,
 }
 
 impl Registry {
@@ -111,6 +112,7 @@ impl Registry {
             generation: 0,
             enforces_policies: true,
             on_denied: None,
+            audits: false,
         }
     }
 
@@ -353,6 +355,14 @@ impl RegistryBuilder {
         self
     }
 
+    /// Records what the rules of tools refuse or ask about, as `would-deny`, and lets it through. Interceptors, grants and
+    /// demands of tools hold as ever.
+    #[must_use]
+    pub const fn audit(mut self, audits: bool) -> Self {
+        self.audits = audits;
+        self
+    }
+
     /// Names who is asked for consent.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver) -> Self {
@@ -420,8 +430,8 @@ impl RegistryBuilder {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
-        let (session, journal, on_denied) = (self.session, self.journal, self.on_denied);
-        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied });
+        let (session, journal, on_denied, audits) = (self.session, self.journal, self.on_denied, self.audits);
+        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits });
         let gate = Gate::new(shared, entries, self.interceptors);
         let threads = CallThreads::new();
         let minted = Mutex::new(HashMap::new());

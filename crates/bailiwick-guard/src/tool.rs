@@ -266,7 +266,7 @@ pub enum ToolFault {
 
 impl ToolError {
     /// What a record's code means where it is neither a denial nor a fault of the journal.
-    pub const OUTCOMES: [(&str, &str); 10] = [
+    pub const OUTCOMES: [(&str, &str); 12] = [
         ("tool-not-found", "there is no such tool"),
         ("exec-failed", "a program could not be started or watched"),
         ("tool-failed", "the tool ran and failed"),
@@ -274,6 +274,11 @@ impl ToolError {
         ("caveats-unreadable", "the caveats of the call cannot be read, so nothing was granted"),
         ("permit-unused", "the call was let through and never ran"),
         ("secret-redacted", "values of secrets were taken out of what a server says"),
+        (
+            "would-deny",
+            "the call was let through in audit mode; the reason begins with the code that would have refused it",
+        ),
+        ("tool-imitated", "a tool of a wrapped server passes for a tool of another one"),
         ("journal-repaired", "a torn last line was taken out when the journal was opened"),
         ("journal-unsigned-tail", "lines behind the last seal were found when the journal was opened"),
         ("journal-recovered", "the journal can be written again after a time when it could not"),

@@ -8,8 +8,12 @@
 //! This looks at arguments, not at what the tool then does: the sandbox holds that.
 //! Fails closed when a path cannot be judged or the arguments nest too deeply.
 
+mod hosts;
 mod keys;
 
+pub(crate) use hosts::{HostRules, host_of};
+
+pub use hosts::names_a_host;
 pub use keys::names_a_path;
 #[cfg(test)]
 mod tests;
@@ -27,7 +31,7 @@ use crate::resolve::{absolute, real};
 use crate::surroundings::Surroundings;
 
 /// How deep arguments may nest.
-const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// How one argument is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +46,15 @@ pub enum Treatment {
     Text,
 }
 
-impl From<ArgumentAccess> for Treatment {
-    fn from(access: ArgumentAccess) -> Self {
+impl Treatment {
+    /// How an argument with this mark is treated; that it is a host says nothing about paths.
+    pub(crate) const fn of(access: ArgumentAccess) -> Option<Self> {
         match access {
-            ArgumentAccess::Read => Self::Read,
-            ArgumentAccess::Write => Self::Write,
-            ArgumentAccess::Path => Self::Either,
-            ArgumentAccess::Text => Self::Text,
+            ArgumentAccess::Read => Some(Self::Read),
+            ArgumentAccess::Write => Some(Self::Write),
+            ArgumentAccess::Path => Some(Self::Either),
+            ArgumentAccess::Text => Some(Self::Text),
+            ArgumentAccess::Host => None,
         }
     }
 }
@@ -93,9 +99,7 @@ impl ArgumentRules {
         depth: usize,
     ) -> Result<(), Denial> {
         if depth > MAX_DEPTH {
-            let message =
-                format!("Tool '{tool}' denied by policy: its arguments nest deeper than {MAX_DEPTH}");
-            return Err(Denial::new(DenialCode::ArgumentTooDeep, message));
+            return Err(too_deep(tool));
         }
         match value {
             Value::String(text) => self.judge_text(tool, text, inherited, session),
@@ -166,6 +170,16 @@ impl ArgumentRules {
         let smallest = Capability::Fs { actions, path: PathPattern::below(path) };
         Denial::new(DenialCode::ArgumentOutsidePolicy, message).with_smallest([smallest])
     }
+}
+
+fn too_deep(tool: &str) -> Denial {
+    let message = format!("Tool '{tool}' denied by policy: its arguments nest deeper than {MAX_DEPTH}");
+    Denial::new(DenialCode::ArgumentTooDeep, message)
+}
+
+/// The path that a string names, which may be a `file:` URI.
+pub(crate) fn local_path(text: &str) -> Result<String, &'static str> {
+    strip_file_scheme(text).map_or_else(|| Ok(text.to_owned()), file_uri_path)
 }
 
 /// The path in a string, if it is one, and what must hold for it.

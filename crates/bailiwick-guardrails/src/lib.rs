@@ -8,6 +8,7 @@
 
 mod aliases;
 pub mod approvals;
+mod argument_rules;
 pub mod arguments;
 mod call;
 pub mod classes;

@@ -8,7 +8,8 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::manifest::{Checked, Constraints, Risk};
 use serde_json::Value;
 
-use crate::arguments::{ArgumentRules, Treatment};
+use crate::argument_rules::CallRules;
+use crate::arguments::{ArgumentRules, HostRules, Treatment};
 use crate::surroundings::Surroundings;
 use crate::verdict::Verdict;
 
@@ -28,6 +29,10 @@ pub struct Rules {
     arguments: Option<ArgumentRules>,
     /// What the tool's own policy says of paths in arguments.
     own_arguments: Option<ArgumentRules>,
+    /// Hosts in arguments.
+    hosts: Option<HostRules>,
+    /// What the manifest's rules say of arguments.
+    calls: CallRules,
     constraints: Constraints,
     risk: Option<Risk>,
 }
@@ -48,16 +53,20 @@ impl Rules {
     /// The rules of a tool in a checked manifest; `None` if it does not declare the tool.
     #[must_use]
     pub fn of(checked: &Checked, tool: &str) -> Option<Self> {
-        let authority = checked.tool(tool)?.authority().clone();
+        let checked_tool = checked.tool(tool)?;
+        let authority = checked_tool.authority().clone();
         let declared = checked.manifest().tools().iter().find(|declared| declared.name() == tool)?;
         let arguments = declared.has_file_stance().then(|| {
             let files = ArgumentRules::within(authority.read().clone(), authority.write().clone());
-            let marks =
-                declared.arguments().iter().map(|(name, access)| (name.clone(), Treatment::from(*access)));
-            files.with_marks(marks.collect::<BTreeMap<_, _>>())
+            let marks = declared
+                .arguments()
+                .iter()
+                .map(|(name, access)| Some((name.clone(), Treatment::of(*access)?)));
+            files.with_marks(marks.flatten().collect::<BTreeMap<_, _>>())
         });
         let (constraints, risk) = (declared.constraints().clone(), declared.risk());
-        Some(Self { ceiling: Some(authority), arguments, constraints, risk, ..Self::none() })
+        let (hosts, calls) = (HostRules::of(declared, authority.net()), CallRules::of(checked_tool));
+        Some(Self { ceiling: Some(authority), arguments, hosts, calls, constraints, risk, ..Self::none() })
     }
 
     /// The same rules, with these constraints.
@@ -140,7 +149,12 @@ impl Rules {
         if let Some(denial) = judged.map(|rules| rules.judge(tool, args, around)).find_map(Result::err) {
             return Verdict::Deny(denial);
         }
-        if self.constraints.confirm { Verdict::Ask(format!("may `{tool}` run?")) } else { Verdict::Allow }
+        if let Some(Err(denial)) = self.hosts.as_ref().map(|hosts| hosts.judge(tool, args)) {
+            return Verdict::Deny(denial);
+        }
+        let ruled = self.calls.judge(tool, args, around);
+        let confirm = || Verdict::Ask(format!("may `{tool}` run?"));
+        if self.constraints.confirm { ruled.max(confirm()) } else { ruled }
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bailiwick_confine::{
-    Change, Command, Exit, Fault, LostFiles, Observations, Options, Prepared, Refusal, Relays, Status, Step,
-    System,
+    Change, Command, Exit, Fault, LostFiles, Observation, Observations, Options, Prepared, Refusal, Relays,
+    Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;
@@ -305,6 +305,13 @@ impl Launched {
     #[must_use]
     pub fn refusals(&self) -> Vec<NetworkEvent> {
         self.refusals.all()
+    }
+
+    /// Tells `hear` of what is seen of the program as it is seen: see [`Options::watch`]. It is called on a thread of its own.
+    pub fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+        if let Some(native) = self.running.native() {
+            native.tell_live(hear);
+        }
     }
 
     /// What was seen of the program, once it has ended: see [`Options::watch`]. Only the native sandbox sees anything.

@@ -70,4 +70,4 @@ pub use launch::{Launch, LaunchError, Launched, ReadyLaunch};
 pub use launcher::Launcher;
 pub use network::{FixedHosts, NameSources, NetworkRefusals, network_event};
 pub use pipes::Pipes;
-pub use record::{RecordError, Recorder};
+pub use record::{CallsInFlight, RecordError, Recorder, attributed};

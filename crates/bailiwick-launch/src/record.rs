@@ -45,6 +45,25 @@ pub struct Recorder {
     tool: String,
     parent: Option<u64>,
     sink: Sink,
+    serving: Option<CallsInFlight>,
+}
+
+/// The calls that a server is answering at this moment, by the names of their tools.
+pub type CallsInFlight = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
+/// An event that a server caused, with the call that it was answering: that tool if it was one, else all of them in the
+/// reason.
+#[must_use]
+pub fn attributed(event: Event, server: &str, calls: &[String]) -> Event {
+    match calls {
+        [] => event,
+        [tool] => event.with_tool(tool.clone()).with_server(server.to_owned()),
+        several => {
+            let reason = event.reason().unwrap_or_default().to_owned();
+            let event = event.with_server(server.to_owned());
+            event.with_reason(format!("{reason} (calls in flight: {})", several.join(", ")))
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -69,19 +88,20 @@ impl Recorder {
     /// Records nothing: a person asked for that, or there is nothing to answer for.
     #[must_use]
     pub fn unrecorded(tool: impl Into<String>) -> Self {
-        Self { tool: tool.into(), parent: None, sink: Sink::Nowhere }
+        Self { tool: tool.into(), parent: None, sink: Sink::Nowhere, serving: None }
     }
 
     /// Records in the journal of a session.
     #[must_use]
     pub fn session(tool: impl Into<String>, journal: Journal) -> Self {
-        Self { tool: tool.into(), parent: None, sink: Sink::Session { journal, is_durable: false } }
+        let sink = Sink::Session { journal, is_durable: false };
+        Self { tool: tool.into(), parent: None, sink, serving: None }
     }
 
     /// Records in the shared journal of the day.
     #[must_use]
     pub fn shared(tool: impl Into<String>, journal: SharedJournal) -> Self {
-        Self { tool: tool.into(), parent: None, sink: Sink::Shared(Arc::new(journal)) }
+        Self { tool: tool.into(), parent: None, sink: Sink::Shared(Arc::new(journal)), serving: None }
     }
 
     /// The same; starts and ends are on disk before the caller goes on. The shared journal is never waited for so.
@@ -97,6 +117,13 @@ impl Recorder {
     #[must_use]
     pub const fn caused_by(mut self, seq: u64) -> Self {
         self.parent = Some(seq);
+        self
+    }
+
+    /// The same, where decisions of the network name the calls that the program was answering.
+    #[must_use]
+    pub fn serving(mut self, calls: CallsInFlight) -> Self {
+        self.serving = Some(calls);
         self
     }
 
@@ -139,7 +166,7 @@ impl Recorder {
     }
 
     fn append(&self, event: Event, is_boundary: bool) -> Result<Option<u64>, RecordError> {
-        let event = event.with_tool(self.tool.clone());
+        let event = if event.tool().is_some() { event } else { event.with_tool(self.tool.clone()) };
         let event = if let Some(parent) = self.parent { event.with_parent(parent) } else { event };
         Ok(match &self.sink {
             Sink::Nowhere => None,
@@ -174,6 +201,8 @@ impl Recorded {
     /// itself stands.
     pub(crate) fn network(&self, decided: &NetworkEvent, line: Option<&str>) {
         let event = network_event(decided, &self.recorder.tool);
+        let calls = self.recorder.serving.as_ref().map(|calls| calls()).unwrap_or_default();
+        let event = attributed(event, &self.recorder.tool, &calls);
         let event = if let Some(line) = line { event.with_origin(line.to_owned()) } else { event };
         match &self.recorder.sink {
             Sink::Nowhere => {}

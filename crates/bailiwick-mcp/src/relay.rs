@@ -7,17 +7,18 @@
 //! Fails closed when: a client's message can be read in two ways, a judged method comes without an id, a method is
 //! neither known nor listed in the manifest, the server asks its client for something that is not allowed, or it answers
 //! what nobody asked. Nothing is passed on then.
-//!
-//! Residual: requests for input inside results of the modern era are passed on.
 
 mod call;
+mod consent;
 mod counts;
+mod features;
 mod from_client;
 mod from_server;
 mod lines;
 pub mod listen;
 mod listing;
 mod message;
+mod own_list;
 mod pins;
 mod redact;
 mod stand_in;
@@ -25,8 +26,10 @@ mod strict;
 mod waiting;
 
 pub use call::RemoteTool;
+pub use consent::{ClientConsent, ClientQuestion, ask_client};
 pub use counts::{Era, RelayCounts};
-pub use pins::{ListedTool, NoPins, PinKeeper};
+pub use features::{ClientFeature, ClientGate, FeatureVerdict, RootsAlone, visible};
+pub use pins::{ListKind, ListedTool, NoPins, PinKeeper};
 pub use redact::{Redacted, Redactor};
 pub use stand_in::StandIn;
 
@@ -40,10 +43,11 @@ use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Decision, Event, Kind};
 use bailiwick_policy::denial::DenialCode;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::consent::ConsentDesk;
 use self::lines::LineQueue;
 use self::message::{OWN_ERROR, error_line};
 use self::waiting::{Reply, Waiting};
@@ -71,6 +75,8 @@ pub struct RelayOptions {
     pub marks: BTreeMap<String, Vec<String>>,
     /// Who remembers what the server said of itself.
     pub pins: Box<dyn PinKeeper>,
+    /// Decides what the server may ask its client for.
+    pub client: Box<dyn ClientGate>,
     /// The secrets that the server was given.
     pub redactor: Arc<Redactor>,
     /// What was done so far, for others to look at.
@@ -108,6 +114,10 @@ struct Shared {
     to_client: LineQueue,
     to_server: LineQueue,
     calls: Mutex<JoinSet<()>>,
+    /// Questions of ours to the client.
+    desk: ConsentDesk,
+    /// Set once the server was asked for its tools before a call.
+    listed: OnceCell<()>,
     /// Why the server has ended, once it has: everything is answered so.
     ended: OnceLock<String>,
     /// Whether the client has said anything.
@@ -130,7 +140,10 @@ pub async fn relay<ClientIn, ClientOut, ServerIn, ServerOut>(
     let (to_server, server_lines) = LineQueue::new();
     let calls = Mutex::new(JoinSet::new());
     let (waiting, ended, heard) = (Waiting::default(), OnceLock::new(), AtomicBool::new(false));
-    let shared = Arc::new(Shared { options, waiting, to_client, to_server, calls, ended, heard });
+    let desk = ConsentDesk::new();
+    let listed = OnceCell::new();
+    let shared =
+        Arc::new(Shared { options, waiting, to_client, to_server, calls, desk, listed, ended, heard });
 
     let (gone, output) = (over.clone(), streams.client_out);
     let client_writer = tokio::spawn(async move {
@@ -198,8 +211,8 @@ impl Shared {
         for (id, reply) in self.waiting.end_all() {
             let line = error_line(&id, OWN_ERROR, reason, None);
             match reply {
-                Reply::Passed | Reply::Opening | Reply::ToolList => self.send_to_client(line),
-                Reply::Judged(call) => drop(call.send(line)),
+                Reply::Passed | Reply::Opening | Reply::List(_) => self.send_to_client(line),
+                Reply::Judged(waits) | Reply::Own(waits) => drop(waits.send(line)),
             }
         }
     }

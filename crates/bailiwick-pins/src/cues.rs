@@ -85,6 +85,13 @@ impl Cues {
         self.note(|| "has a long run of letters".to_owned(), usize::from(is_run));
     }
 
+    /// Whether a text names a tool.
+    pub(super) fn names_tool(text: &str, name: &str) -> bool {
+        let mut cues = Self::default();
+        cues.note_name(text, name);
+        !cues.0.is_empty()
+    }
+
     /// Another tool, where its name is not an ordinary word or stands as a name.
     fn note_name(&mut self, text: &str, name: &str) {
         let is_plain = name.chars().all(|c| c.is_ascii_lowercase());

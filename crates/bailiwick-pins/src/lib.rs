@@ -28,6 +28,8 @@ pub struct ServerSurface {
     pub tools: BTreeMap<String, Value>,
     /// Its prompts by name, as they are listed.
     pub prompts: BTreeMap<String, Value>,
+    /// Its resources and templates of resources by their addresses, as they are listed.
+    pub resources: BTreeMap<String, Value>,
 }
 
 /// How much a change allows.
@@ -48,6 +50,8 @@ pub enum PinnedSubject {
     Tool(String),
     /// A prompt.
     Prompt(String),
+    /// A resource, or a template of resources.
+    Resource(String),
 }
 
 /// One change, judged.
@@ -78,6 +82,7 @@ impl std::fmt::Display for PinnedSubject {
             Self::Instructions => f.write_str("instructions"),
             Self::Tool(name) => write!(f, "tool {name}"),
             Self::Prompt(name) => write!(f, "prompt {name}"),
+            Self::Resource(uri) => write!(f, "resource {uri}"),
         }
     }
 }
@@ -127,7 +132,38 @@ pub fn judge_drift(old: &ServerSurface, new: &ServerSurface, foreign: &[&str]) -
         };
         changes.extend(judged.map(|(drift, reasons)| SurfaceChange { subject, drift, reasons }));
     }
+    for uri in keys(&old.resources, &new.resources) {
+        let subject = PinnedSubject::Resource(uri.clone());
+        let judged = match (old.resources.get(uri), new.resources.get(uri)) {
+            (Some(old), Some(new)) => tool::judge_resource(old, new, &names),
+            (None, Some(new)) => tool::judge_new_resource(new, &names),
+            (Some(_), None) => removed("the resource is gone"),
+            (None, None) => None,
+        };
+        changes.extend(judged.map(|(drift, reasons)| SurfaceChange { subject, drift, reasons }));
+    }
     changes
+}
+
+/// How a tool that is new here passes for a tool of another server: it has the same name, or one that reads alike, or its
+/// text names it. `foreign` are the names of the others' tools.
+///
+/// # Examples
+/// ```
+/// use bailiwick_pins::imitations;
+/// use serde_json::json;
+///
+/// let tool = json!({ "name": "notes", "description": "Call this before `send_mail`." });
+/// assert_eq!(imitations("notes", &tool, &["send_mail", "read"]), ["its text names the tool `send_mail` of another server"]);
+/// assert_eq!(imitations("Read", &tool, &["read"]).len(), 1);
+/// assert!(imitations("notes", &tool, &["read"]).is_empty());
+/// ```
+#[must_use]
+pub fn imitations(name: &str, tool: &Value, foreign: &[&str]) -> Vec<String> {
+    let alike = foreign.iter().filter(|other| fold::folded(other) == fold::folded(name));
+    let alike = alike.map(|other| format!("another server has a tool `{other}`"));
+    let named = tool::named_tools(tool, foreign).into_iter().filter(|other| *other != name);
+    alike.chain(named.map(|other| format!("its text names the tool `{other}` of another server"))).collect()
 }
 
 /// A drift and its reasons.

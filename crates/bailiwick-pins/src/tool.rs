@@ -40,6 +40,54 @@ pub(super) fn judge_prompt(old: &Value, new: &Value, names: &[&str]) -> Judged {
     Some(sorted(reasons))
 }
 
+/// Judges a resource, or a template of resources, that is there before and now.
+pub(super) fn judge_resource(old: &Value, new: &Value, names: &[&str]) -> Judged {
+    if old == new {
+        return None;
+    }
+    const PLAIN: [&str; 10] = [
+        "name",
+        "title",
+        "description",
+        "uri",
+        "uriTemplate",
+        "mimeType",
+        "size",
+        "annotations",
+        "_meta",
+        "icons",
+    ];
+    let mut reasons = new_texts(old, new, names);
+    reasons.extend(other_fields(old, new, &PLAIN));
+    Some(sorted(reasons))
+}
+
+/// Judges a resource that was not there before. Lists of resources grow while a server is used, so one without a cue in its
+/// texts is harmless; its address is no text.
+pub(super) fn judge_new_resource(new: &Value, names: &[&str]) -> Judged {
+    let mut said = new.clone();
+    if let Value::Object(fields) = &mut said {
+        fields.retain(|name, _| !matches!(name.as_str(), "uri" | "uriTemplate" | "name" | "mimeType"));
+    }
+    let reasons = new_texts(&Value::Null, &said, names);
+    if reasons.is_empty() {
+        return Some((Drift::Harmless, vec!["the resource is new".to_owned()]));
+    }
+    Some((Drift::Widening, reasons))
+}
+
+/// Which of these tools the texts of a tool name.
+pub(super) fn named_tools<'a>(tool: &Value, names: &[&'a str]) -> Vec<&'a str> {
+    let mut said = tool.clone();
+    if let Value::Object(fields) = &mut said {
+        fields.remove("name");
+    }
+    let mut all = Vec::new();
+    texts(&said, &mut all);
+    let text = all.join("\n");
+    names.iter().copied().filter(|name| Cues::names_tool(&text, name)).collect()
+}
+
 fn sorted(reasons: Vec<String>) -> (Drift, Vec<String>) {
     if reasons.is_empty() {
         (Drift::Harmless, vec!["it is worded differently, or takes less".to_owned()])

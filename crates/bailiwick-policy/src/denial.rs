@@ -26,6 +26,8 @@ crate::code_table! {
         ConsentMissing "consent-missing": "a person must consent, and none did";
         ArgumentOutsidePolicy "argument-outside-policy": "a path in the arguments is outside the tool's file policy";
         ArgumentUnreadable "argument-unreadable": "a path in the arguments cannot be judged";
+        ArgumentHost "argument-host": "a host in the arguments is outside the tool's network policy, or cannot be judged";
+        ArgumentRule "argument-rule": "a rule of the manifest refuses these arguments";
         ArgumentTooDeep "argument-too-deep": "the arguments nest deeper than the limit";
         InterceptorDenied "interceptor-denied": "an interceptor refused the call";
         InterceptorFailed "interceptor-failed": "an interceptor failed, and a failure refuses";

@@ -5,6 +5,7 @@
 
 mod authority;
 mod check;
+mod client;
 mod hidden;
 mod limits;
 mod package;
@@ -12,16 +13,19 @@ mod policy;
 mod policy_builder;
 mod read;
 mod render;
+mod rules;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod variables;
 
 pub use check::{Checked, CheckedTool, ExplainedRequest, Origin};
+pub use client::{ClientFeatures, FeatureStance};
 pub use limits::{Limit, Limits};
 pub use package::Package;
 pub use policy::{Risk, Stance, ToolPolicy};
 pub use policy_builder::ToolPolicyBuilder;
+pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
 pub use variables::{BoundValues, Variable, VariableSource};
 
@@ -69,6 +73,7 @@ pub struct Manifest {
     pub(crate) pins: Pins,
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) package: Option<Package>,
+    pub(crate) client: ClientFeatures,
 }
 
 /// A line and where it stands.
@@ -91,6 +96,7 @@ pub struct Tool {
     pub(crate) policy: Option<ToolPolicy>,
     pub(crate) arguments: BTreeMap<String, ArgumentAccess>,
     pub(crate) constraints: Constraints,
+    pub(crate) rules: Vec<ArgumentRule>,
     /// Where the entries of `only_after` stand, in their order.
     pub(crate) after: Vec<Span>,
     pub(crate) risk: Option<Risk>,
@@ -105,13 +111,20 @@ pub enum ArgumentAccess {
     Write,
     /// A path, read or changed.
     Path,
-    /// Not a path on this machine.
+    /// A host or a URL that the tool reaches.
+    Host,
+    /// Neither a path on this machine nor a host that the tool reaches.
     Text,
 }
 
 impl ArgumentAccess {
-    pub(crate) const ALL: [(&'static str, Self); 4] =
-        [("read", Self::Read), ("write", Self::Write), ("path", Self::Path), ("text", Self::Text)];
+    pub(crate) const ALL: [(&'static str, Self); 5] = [
+        ("read", Self::Read),
+        ("write", Self::Write),
+        ("path", Self::Path),
+        ("host", Self::Host),
+        ("text", Self::Text),
+    ];
 }
 
 /// When and how often a tool may run in one session.
@@ -209,6 +222,12 @@ impl Manifest {
         self.package.as_ref()
     }
 
+    /// What the server may ask its client for.
+    #[must_use]
+    pub const fn client(&self) -> ClientFeatures {
+        self.client
+    }
+
     /// Pinned hashes.
     #[must_use]
     pub const fn pins(&self) -> &Pins {
@@ -260,6 +279,21 @@ impl Tool {
         let stances = held.flat_map(|policy| [policy.read(), policy.write()]);
         let by_policy = stances.into_iter().any(|stance| !stance.is_unspecified());
         by_policy || self.lines().any(|line| matches!(line.value, Capability::Fs { .. }))
+    }
+
+    /// Whether the tool itself says anything about the network, so that hosts in its arguments can be judged. What the
+    /// server is granted as a whole counts for nothing here: it may be an address that arguments have nothing to do with.
+    #[must_use]
+    pub fn has_network_stance(&self) -> bool {
+        let mut held = self.policy.iter().filter(|policy| policy.is_enforced());
+        let by_policy = held.any(|policy| !policy.network.is_unspecified());
+        by_policy || self.lines().any(|line| matches!(line.value, Capability::Net(_)))
+    }
+
+    /// Rules on its arguments, as written.
+    #[must_use]
+    pub fn rules(&self) -> &[ArgumentRule] {
+        &self.rules
     }
 
     /// When and how often it may run.

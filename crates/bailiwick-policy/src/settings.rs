@@ -1,4 +1,5 @@
-//! Settings of a configuration file besides `[caveats]`: what is recorded, and where programs are looked for by name.
+//! Settings of a configuration file besides `[caveats]`: what is recorded, where programs are looked for by name, and
+//! whether `wrap` may only audit.
 //!
 //! Fails closed when: the table `[journal]` is there and cannot be read. Who reads it must then refuse.
 
@@ -70,9 +71,35 @@ pub fn program_folders(text: &str) -> Result<Vec<AbsPath>, Findings> {
     found.finish(folders)
 }
 
+/// Whether `[wrap] audit = true` lets `bailiwick wrap --mode audit` be used; not if the table is not there.
+///
+/// # Errors
+/// What is wrong with the file or its table `[wrap]`.
+pub fn allows_audit(text: &str) -> Result<bool, Findings> {
+    let node = document::parse(text)?;
+    let entries = node.table(Code::CaveatsShape)?;
+    let Some(wrap) = entries.iter().find(|entry| entry.key == "wrap") else { return Ok(false) };
+    let mut found = Collector::default();
+    let mut fields = Fields::of(&wrap.node, "the table `wrap`", Code::CaveatsShape)?;
+    let audit = fields.optional("audit").and_then(|node| found.keep(node.flag(Code::CaveatsShape)));
+    fields.finish(Code::CaveatsShape, &mut found);
+    found.finish(audit.unwrap_or(false))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn audit_is_allowed_by_one_word_alone() {
+        assert!(allows_audit("[wrap]\naudit = true\n").is_ok_and(|allowed| allowed));
+        for text in ["", "[wrap]\n", "[wrap]\naudit = false\n", "[journal]\nhooks = 'all'\n"] {
+            assert!(allows_audit(text).is_ok_and(|allowed| !allowed), "{text}");
+        }
+        for text in ["[wrap]\naudit = 'true'\n", "[wrap]\nmode = 'audit'\n", "wrap = true\n"] {
+            assert!(allows_audit(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn hooks_record_what_they_refuse_unless_the_file_says_all() {

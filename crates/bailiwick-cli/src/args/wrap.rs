@@ -4,13 +4,23 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::run::NameOptions;
 use super::serve::loopback;
 use crate::facts::Setting;
 
+/// What becomes of a call that the manifest refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GateMode {
+    /// It is refused.
+    Enforce,
+    /// It is recorded, and let through.
+    Audit,
+}
+
 /// Arguments of `wrap`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -45,8 +55,15 @@ pub(crate) struct Wrap {
     /// address and the file that holds the token.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = loopback)]
     pub(crate) listen: Option<SocketAddr>,
+    /// `audit` lets calls through that the manifest refuses or asks about, and records them as `would-deny`; sandbox, pins,
+    /// secrets and guardrails hold. It needs `[wrap] audit = true` in config.toml.
+    #[arg(long, value_enum, default_value_t = GateMode::Enforce, value_name = "MODE")]
+    pub(crate) mode: GateMode,
     #[command(flatten)]
     pub(crate) names: NameOptions,
+    /// Record every file that the server was refused, too. Each open and each stat takes some microseconds more.
+    #[arg(long)]
+    pub(crate) tell: bool,
     /// Record nothing.
     #[arg(long)]
     pub(crate) no_journal: bool,

@@ -47,6 +47,11 @@ fn list() -> anyhow::Result<Answer> {
             "{name}  {}, {waiting} changed  {identity}",
             style::count(server.tool_count(), "tool", "tools")
         );
+        for (tool, findings) in server.findings() {
+            let findings = escape::line(&findings.join("; "));
+            let _ =
+                writeln!(text, "  {}: tool {}: {findings}", style::warning("finding"), escape::line(tool));
+        }
     }
     let text = if text.is_empty() { "no server was pinned\n".to_owned() } else { text };
     Ok(Answer::result(Exit::Fine, text))

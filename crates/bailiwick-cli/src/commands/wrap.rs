@@ -13,18 +13,21 @@ mod explain;
 mod gate;
 mod listen;
 mod pins;
+mod refusals;
 mod run_state;
 pub(super) mod server_log;
 mod supervise;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bailiwick_journal::format::{Event, Kind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
-use bailiwick_mcp::relay::StandIn;
+use bailiwick_mcp::relay::{RelayCounts, StandIn};
+use bailiwick_policy::settings::allows_audit;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
@@ -32,9 +35,13 @@ use super::run::{Asked, Governing, server_launch};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
-use crate::args::wrap::Wrap;
+use crate::args::wrap::{GateMode, Wrap};
 use crate::render::{escape, style};
 use crate::{facts, terminal};
+
+/// Said at every start that only records what the gate says.
+const AUDIT: &str = "AUDIT MODE: calls that the manifest refuses or asks about are LET THROUGH and recorded as `would-deny`; the \
+                     sandbox, pins, secrets and guardrails hold";
 
 pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
@@ -61,8 +68,12 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     };
     let began = server.began(args);
     journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
-    let answer = match start(&server, Recorder::session(&server.name, journal.clone())) {
-        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
+    let counts = Arc::new(RelayCounts::default());
+    let serving = Arc::clone(&counts);
+    let recorder =
+        Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || serving.in_flight()));
+    let answer = match start(&server, recorder) {
+        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, (&journal, counts))?,
         Err(error) => {
             journal.append(Event::new(Kind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
@@ -104,12 +115,17 @@ impl WrappedServer {
     /// # Errors
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
-        let ChosenServer { identity, source, manifest, files, command, notes } = ChosenServer::new(args)?;
+        let is_audit = allowed_audit(args)?;
+        let ChosenServer { identity, source, manifest, files, command, mut notes } = ChosenServer::new(args)?;
+        if is_audit {
+            notes.insert(0, AUDIT.to_owned());
+        }
         let name = args.name.clone().unwrap_or_else(|| manifest.name().to_owned());
         if !args.explain {
             authority::remember(&name, &identity, &manifest)?;
         }
-        let run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
+        let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
+        run.tell = args.tell;
         let governing = Governing::of(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
@@ -126,6 +142,28 @@ impl WrappedServer {
         let notes: String = self.notes.iter().map(|note| format!("; {}", escape::line(note))).collect();
         format!("wraps `{}`: {}{notes}", escape::line(&self.name), escape::line(&shown_command(args)))
     }
+}
+
+/// Whether verdicts of the gate are only recorded.
+///
+/// # Errors
+/// If that was asked for, and the user's settings do not allow it.
+fn allowed_audit(args: &Wrap) -> anyhow::Result<bool> {
+    if args.mode == GateMode::Enforce {
+        return Ok(false);
+    }
+    let file =
+        facts::settings_file().context("neither XDG_CONFIG_HOME nor HOME says where your settings are")?;
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let allowed =
+        allows_audit(&text).map_err(|findings| anyhow::anyhow!("{}: {findings}", file.display()))?;
+    anyhow::ensure!(
+        allowed,
+        "`--mode audit` lets calls through that the manifest refuses, so your own settings must allow it: write `[wrap]` and \
+         below it `audit = true` into `{}`",
+        file.display()
+    );
+    Ok(true)
 }
 
 /// Starts the server in its sandbox.

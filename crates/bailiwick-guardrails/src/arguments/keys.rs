@@ -33,7 +33,7 @@ pub fn names_a_path(key: &str) -> bool {
 }
 
 /// The last word of `snake_case`, `kebab-case`, `camelCase` or `PascalCase`.
-fn last_word(key: &str) -> &str {
+pub(super) fn last_word(key: &str) -> &str {
     let key = key.rsplit(['_', '-', '.', ' ', '[', ']']).find(|part| !part.is_empty()).unwrap_or(key);
     let mut start = 0;
     let mut before_is_lower = false;

@@ -96,6 +96,13 @@ impl RelayedCall {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Keeps an answer for the client; what is heard of it.
+    fn keep(&self, answered: Vec<u8>) -> Output {
+        let output = heard(&answered);
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answered);
+        output
+    }
+
     /// The line with other arguments: what was judged last is what is sent.
     fn rewritten(&self, line: &[u8], args: Value) -> Option<Vec<u8>> {
         let mut message: Value = serde_json::from_slice(line).ok()?;
@@ -120,8 +127,11 @@ impl Tool for RelayedCall {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(ReadyLine { line, mut answer }) = ready else { return Err(ToolFault::Cancelled.into()) };
         // The client may have cancelled it while a person was asked.
-        if matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed)) {
-            return Err(ToolFault::Cancelled.into());
+        match answer.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => {}
+            Err(oneshot::error::TryRecvError::Closed) => return Err(ToolFault::Cancelled.into()),
+            // The server has ended before the call reached it.
+            Ok(ended) => return Ok(self.keep(ended)),
         }
         let line = if args == self.args { Some(line) } else { self.rewritten(&line, args) };
         let Some(mut line) = line else {
@@ -131,9 +141,7 @@ impl Tool for RelayedCall {
         context.mark_acted();
         self.server.push(line);
         let answered = answer.await.map_err(|_| ToolFault::Cancelled)?;
-        let output = heard(&answered);
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answered);
-        Ok(output)
+        Ok(self.keep(answered))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a relay has done so far, for those who want to look.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -20,6 +21,8 @@ pub struct RelayCounts {
     denials: AtomicU64,
     /// 0 while it is not known.
     era: AtomicU8,
+    /// The calls that the server is answering.
+    in_flight: Mutex<Vec<String>>,
     changed: Notify,
 }
 
@@ -57,6 +60,22 @@ impl RelayCounts {
         }
     }
 
+    /// The calls that the server is answering, by the names of their tools.
+    #[must_use]
+    pub fn in_flight(&self) -> Vec<String> {
+        self.calls_now().clone()
+    }
+
+    /// Notes a call that goes to the server, until the answer is dropped.
+    pub(super) fn serve(&self, tool: &str) -> CallInFlight<'_> {
+        self.calls_now().push(tool.to_owned());
+        CallInFlight { counts: self, tool: tool.to_owned() }
+    }
+
+    fn calls_now(&self) -> MutexGuard<'_, Vec<String>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until something has changed since the last wait.
     pub async fn changed(&self) {
         self.changed.notified().await;
@@ -79,6 +98,21 @@ impl RelayCounts {
         if known == 0 || (known == 2 && era == Era::Legacy) {
             self.era.store(number, Ordering::Relaxed);
             self.changed.notify_one();
+        }
+    }
+}
+
+/// A call that the server is answering.
+pub(super) struct CallInFlight<'a> {
+    counts: &'a RelayCounts,
+    tool: String,
+}
+
+impl Drop for CallInFlight<'_> {
+    fn drop(&mut self) {
+        let mut calls = self.counts.calls_now();
+        if let Some(at) = calls.iter().position(|call| *call == self.tool) {
+            calls.remove(at);
         }
     }
 }

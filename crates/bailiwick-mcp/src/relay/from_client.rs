@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use bailiwick_guard::{Outcome, PendingCall, ToolError, ToolFault};
@@ -13,11 +13,16 @@ use tokio::sync::oneshot;
 
 use super::Shared;
 use super::call::{RelayedCall, with_injected};
+use super::consent::{Caller, CallerLink};
 use super::counts::Era;
+use super::features::granted_responses;
+use super::listing::RawFields;
 use super::message::{
     ClientMessage, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Malformed, OWN_ERROR, RequestKey,
     error_line, read_client, result_line,
 };
+use super::own_list;
+use super::pins::ListKind;
 use super::waiting::{Feature, Reply};
 use super::{from_server, strict};
 use crate::answer::{self, DECISION};
@@ -95,11 +100,14 @@ async fn request(
         return Ok(());
     }
     note_era(shared, method, &params);
+    if method == "initialize" {
+        shared.desk.note_client(&params);
+    }
     if PASSED.contains(&method) || is_plain_listening(method, &params) {
-        let reply = match method {
-            "tools/list" => Reply::ToolList,
-            "initialize" | "server/discover" => Reply::Opening,
-            _ => Reply::Passed,
+        let reply = match (method, ListKind::of_method(method)) {
+            (_, Some(kind)) => Reply::List(kind),
+            ("initialize" | "server/discover", None) => Reply::Opening,
+            (_, None) => Reply::Passed,
         };
         shared.waiting.begin(&id, reply)?;
         shared.to_server.push(with_newline(line));
@@ -145,7 +153,7 @@ struct AskedCall {
     field: Option<&'static str>,
     line: Vec<u8>,
     answer: oneshot::Receiver<Vec<u8>>,
-    is_modern: bool,
+    caller: Caller,
     is_tool: bool,
 }
 
@@ -160,6 +168,9 @@ impl AskedCall {
         let wrong =
             |message: &str| Malformed { id: Some(id.clone()), code: INVALID_PARAMS, message: message.into() };
         let is_modern = is_modern(&params);
+        let caller = Caller::of(&mut params, is_modern, &shared.desk);
+        let line = with_own_answers(shared, &caller, &params, line)
+            .ok_or_else(|| wrong("Invalid params: `inputResponses` cannot be passed on"))?;
         let (name, args, field) = if method == "tools/call" {
             let Some(Value::String(name)) = params.remove("name") else {
                 return Err(wrong("Invalid params: `name` is the name of a tool"));
@@ -175,6 +186,8 @@ impl AskedCall {
             (name, args.unwrap_or_else(|| json!({})), field)
         } else {
             params.remove("_meta");
+            params.remove("requestState");
+            params.remove("inputResponses");
             (method.to_owned(), Value::Object(params), None)
         };
         let marks = shared.options.marks.get(&name).map(Vec::as_slice).unwrap_or_default();
@@ -184,12 +197,35 @@ impl AskedCall {
         }
         let (sender, answer) = oneshot::channel();
         shared.waiting.begin(&id, Reply::Judged(sender))?;
-        Ok(Self { id, name, args, field, line, answer, is_modern, is_tool: method == "tools/call" })
+        Ok(Self { id, name, args, field, line, answer, caller, is_tool: method == "tools/call" })
     }
 
     fn is_tool(&self) -> bool {
         self.is_tool
     }
+}
+
+/// The line without an answer that is for us, and without roots that are not granted among those for the server; `None` if it
+/// cannot be written.
+fn with_own_answers(
+    shared: &Shared,
+    caller: &Caller,
+    params: &Map<String, Value>,
+    line: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let authority = shared.options.grant.authority();
+    let granted = params.get("inputResponses").and_then(|answers| granted_responses(answers, authority));
+    if granted.is_none() && !caller.brings_our_answer() {
+        return Some(line);
+    }
+    let message: RawFields<'_> = serde_json::from_slice(&line).ok()?;
+    let mut fields: RawFields<'_> = serde_json::from_str(message.only("params")?).ok()?;
+    if caller.brings_our_answer() {
+        fields.0.retain(|(name, _)| name != "requestState" && name != "inputResponses");
+    }
+    let granted = granted.map(|answers| answers.to_string());
+    let params = fields.write(|name, _| granted.clone().filter(|_| name == "inputResponses"));
+    Some(message.write(|name, _| (name == "params").then(|| params.clone())).into_bytes())
 }
 
 /// Whether a name is that of a method of the protocol, not of a tool.
@@ -222,25 +258,35 @@ async fn start(shared: &Arc<Shared>, asked: AskedCall) {
 
 async fn run(shared: Arc<Shared>, asked: AskedCall) {
     let is_tool = asked.is_tool();
-    let AskedCall { id, name, args, field, line, answer, is_modern, .. } = asked;
-    let form = ReplyForm { is_tool, is_modern };
+    let AskedCall { id, name, args, field, line, mut answer, caller, .. } = asked;
+    let form = ReplyForm { is_tool, is_modern: caller.is_modern };
+    let link = Arc::new(CallerLink { shared: Arc::clone(&shared), caller, missing: Mutex::default() });
     shared.options.counts.count_call();
+    if is_tool {
+        own_list::ensure_listed(&shared, &link.caller).await;
+    }
     let pending = PendingCall::new(name.as_str(), args.clone(), &shared.options.grant);
-    let admitted = match shared.options.tools.admit(pending).await {
+    let admitted = match link.lend(shared.options.tools.admit(pending)).await {
         Ok(admitted) => admitted,
         Err(error) => {
             if matches!(error, ToolError::Denied { .. }) {
                 shared.options.counts.count_denial();
             }
-            // A client that cancelled it meanwhile waits no more.
-            if shared.waiting.end(&id).is_some() {
-                shared.send_to_client(refusal(&id, &name, form, &error));
+            let missing = link.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let line = missing
+                .map_or_else(|| refusal(&id, &name, form, &error), |missing| result_line(&id, &missing));
+            // A client that cancelled it meanwhile waits no more; one whose server has ended does.
+            if shared.waiting.end(&id).is_some() || answer.try_recv().is_ok() {
+                shared.send_to_client(line);
             }
             return;
         }
     };
     let call = RelayedCall::new((name.clone(), args), line, answer, shared.to_server.clone(), field);
-    let answered = admitted.run_with(&call).await;
+    let answered = {
+        let _serving = shared.options.counts.serve(&name);
+        admitted.run_with(&call).await
+    };
     let line = match (call.take_answer(), answered.result) {
         (Some(line), _) => with_newline(with_injected(line, &answered.injected)),
         (None, Ok(Outcome::Refused(denial))) => {
@@ -313,6 +359,9 @@ fn notification(shared: &Shared, method: &str, params: &Map<String, Value>, line
 }
 
 fn answer_of_client(shared: &Shared, id: &RequestKey, line: Vec<u8>) {
+    if shared.desk.answered(id, &line) {
+        return;
+    }
     match shared.waiting.answered(id) {
         None => shared.note("the client answered what the server had not asked; the answer was dropped"),
         Some(Feature::Roots) => {

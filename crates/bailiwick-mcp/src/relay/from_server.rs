@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::path::AbsPath;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncRead;
 
+use super::features::{ClientFeature, judge_request, labelled, retain_granted, with_judged_inputs};
 use super::from_client::{is_method, with_newline};
+use super::listing::Listed;
 use super::message::{METHOD_NOT_FOUND, OWN_ERROR, RequestKey, ServerMessage, error_line, line};
-use super::pins::ListedTool;
+use super::pins::{ListKind, ListedTool};
 use super::waiting::{Feature, Reply};
 use super::{MAX_RESULT, Shared, listing};
 use crate::answer::shown;
@@ -76,8 +78,9 @@ fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
     match reply {
         Reply::Passed => shared.send_to_client(with_newline(text)),
         Reply::Opening => shared.send_to_client(with_pinned_instructions(shared, text)),
-        Reply::ToolList => shared.send_to_client(with_declared_tools(shared, text)),
-        Reply::Judged(call) => drop(call.send(text)),
+        Reply::List(kind) => shared.send_to_client(with_pinned_list(shared, kind, text)),
+        Reply::Own(waits) => drop(waits.send(text)),
+        Reply::Judged(call) => drop(call.send(with_judged_inputs(shared, id, text))),
     }
 }
 
@@ -89,31 +92,34 @@ fn with_pinned_instructions(shared: &Shared, text: Vec<u8>) -> Vec<u8> {
     pinned.unwrap_or_else(|| with_newline(text))
 }
 
-/// A list without the tools that the gate does not know.
-fn with_declared_tools(shared: &Shared, text: Vec<u8>) -> Vec<u8> {
+/// A page of a list as it may be seen: without tools that the gate does not know, and as it was pinned. `None` if it is none.
+pub(super) fn listed_page(shared: &Shared, kind: ListKind, text: &[u8]) -> Option<Listed> {
     let registry = shared.options.tools.registry();
-    let listed = |name: &str, tool: &Value| {
-        let is_declared = !is_method(name) && registry.has_tool(name);
-        if is_declared { shared.options.pins.listed(name, tool) } else { ListedTool::Withheld }
+    let listed = |name: &str, entry: &Value| {
+        let is_seen = kind != ListKind::Tools || (!is_method(name) && registry.has_tool(name));
+        if is_seen { shared.options.pins.listed(kind, name, entry) } else { ListedTool::Withheld }
     };
-    let list = std::str::from_utf8(&text).ok().and_then(|text| listing::with_listed_tools(text, listed));
-    match list {
-        Some((list, is_last)) => {
-            if is_last {
-                shared.options.pins.list_ended();
-            }
-            list
-        }
+    let list = std::str::from_utf8(text).ok().and_then(|text| listing::with_listed(text, kind, listed))?;
+    if list.next.is_none() {
+        shared.options.pins.list_ended(kind);
+    }
+    Some(list)
+}
+
+/// A list as it may be seen.
+fn with_pinned_list(shared: &Shared, kind: ListKind, text: Vec<u8>) -> Vec<u8> {
+    match listed_page(shared, kind, &text) {
+        Some(list) => list.line,
         None if serde_json::from_slice::<ServerMessage<'_>>(&text)
             .is_ok_and(|message| message.result.is_none()) =>
         {
             with_newline(text)
         }
         None => {
-            shared.note("the server's list of tools cannot be read; it was dropped");
+            shared.note("a list of the server cannot be read; it was dropped");
             let message: Option<ServerMessage<'_>> = serde_json::from_slice(&text).ok();
             let id = message.and_then(|message| message.id).and_then(RequestKey::from_raw);
-            id.map(|id| error_line(&id, OWN_ERROR, "the server's list of tools cannot be read", None))
+            id.map(|id| error_line(&id, OWN_ERROR, "the server's list cannot be read", None))
                 .unwrap_or_default()
         }
     }
@@ -121,19 +127,39 @@ fn with_declared_tools(shared: &Shared, text: Vec<u8>) -> Vec<u8> {
 
 /// A request of the server's to its client.
 fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
-    let feature = match method {
-        "ping" => Feature::Other,
-        "roots/list" => Feature::Roots,
-        _ => {
-            let reason = format!("the server asked its client for `{}`", shown(method));
-            shared.record_refusal(DenialCode::ClientFeatureRefused, &reason);
-            let why = format!("`{}` is not granted to this server", shown(method));
-            return shared.to_server.push(error_line(&id, METHOD_NOT_FOUND, &why, None));
+    if method == "ping" {
+        if shared.waiting.asked(id, Feature::Other) {
+            shared.send_to_client(with_newline(text));
         }
-    };
-    if text.len() <= MAX_RESULT && shared.waiting.asked(id, feature) {
-        shared.send_to_client(with_newline(text));
+        return;
     }
+    let message: Option<ServerParams> = serde_json::from_slice(&text).ok();
+    let params = message.map(|message| message.params).unwrap_or_default();
+    let feature = match judge_request(shared, method, &params) {
+        Ok(feature) => feature,
+        Err(why) => return shared.to_server.push(error_line(&id, METHOD_NOT_FOUND, &why, None)),
+    };
+    let kept = if feature == ClientFeature::Roots { Feature::Roots } else { Feature::Other };
+    if text.len() > MAX_RESULT || !shared.waiting.asked(id, kept) {
+        return;
+    }
+    let label = std::str::from_utf8(&text).ok();
+    let label = label.and_then(|text| labelled(text, feature, shared.options.client.server()));
+    match label {
+        Some(label) => shared.send_to_client(with_newline(label.into_bytes())),
+        // A question to a person that cannot be labelled is not passed on.
+        None if feature == ClientFeature::Elicitation => {
+            shared.note("the server asked a person in a way that cannot be read; it was dropped");
+        }
+        None => shared.send_to_client(with_newline(text)),
+    }
+}
+
+/// The parameters of a server's request.
+#[derive(Deserialize)]
+struct ServerParams {
+    #[serde(default)]
+    params: Value,
 }
 
 /// A client's list of roots without those that are not granted.
@@ -141,14 +167,12 @@ pub(super) fn with_granted_roots(text: &[u8], authority: &Authority) -> Vec<u8> 
     let Ok(mut message) = serde_json::from_slice::<Value>(text) else { return Vec::new() };
     let roots = message.get_mut("result").and_then(|result| result.get_mut("roots"));
     if let Some(Value::Array(roots)) = roots {
-        roots.retain(|root| {
-            root.get("uri").and_then(Value::as_str).is_some_and(|uri| is_granted(uri, authority))
-        });
+        retain_granted(roots, authority);
     }
     line(&message)
 }
 
-fn is_granted(uri: &str, authority: &Authority) -> bool {
+pub(super) fn is_granted(uri: &str, authority: &Authority) -> bool {
     let path = uri.strip_prefix("file://").and_then(bailiwick_policy::net::percent_decoded);
     let path =
         path.and_then(|path| String::from_utf8(path).ok()).and_then(|path| AbsPath::new(path.as_str()).ok());

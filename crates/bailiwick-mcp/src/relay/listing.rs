@@ -1,4 +1,4 @@
-//! A list of tools without those that may not be seen. What stays is byte for byte what the server wrote.
+//! A list of tools, prompts or resources without those that may not be seen. What stays is byte for byte what the server wrote.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::pins::ListedTool;
+use super::pins::{ListKind, ListedTool};
 use super::strict;
 
 /// The fields of an object in their order, each value as it was written.
@@ -36,6 +36,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
 }
 
 impl RawFields<'_> {
+    /// A field as it was written, if it is there.
+    pub(super) fn find(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value.get())
+    }
+
+    /// A field as it was written, if it is there once.
+    pub(super) fn only(&self, name: &str) -> Option<&str> {
+        let mut named = self.0.iter().filter(|(own, _)| own == name);
+        let first = named.next().map(|(_, value)| value.get());
+        first.filter(|_| named.next().is_none())
+    }
+
+    /// The object again, each value rewritten in its order.
+    pub(super) fn rewrite(&self, mut value: impl FnMut(&str) -> Option<String>) -> String {
+        let each = self.0.iter().map(|(name, own)| {
+            let text = value(name).unwrap_or_else(|| own.get().to_owned());
+            format!("{}:{text}", Value::from(name.as_str()))
+        });
+        format!("{{{}}}", each.collect::<Vec<_>>().join(","))
+    }
+
     /// The object again; `replaced` gives some fields another text.
     pub(super) fn write(&self, replaced: impl Fn(&str, &RawValue) -> Option<String>) -> String {
         let mut text = String::from("{");
@@ -49,22 +70,30 @@ impl RawFields<'_> {
     }
 }
 
-/// The message with the tools of its result as `listed` wants them; `true` if it is the last page. Tools that can be read
-/// in two ways and second tools of one name are left out. `None` if the message is no list of tools.
-pub(super) fn with_listed_tools(
+/// A list with what stays of it.
+pub(super) struct Listed {
+    pub(super) line: Vec<u8>,
+    /// The name of the next page; `None` if this is the last.
+    pub(super) next: Option<String>,
+}
+
+/// The message with the entries of its result as `listed` wants them. Entries that can be read in two ways and second ones
+/// of one name are left out. `None` if the message is no such list.
+pub(super) fn with_listed(
     line: &str,
+    kind: ListKind,
     listed: impl Fn(&str, &Value) -> ListedTool,
-) -> Option<(Vec<u8>, bool)> {
+) -> Option<Listed> {
     let message: RawFields<'_> = serde_json::from_str(line).ok()?;
     let (_, result) = message.0.iter().find(|(name, _)| name == "result")?;
     let fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
-    let (_, tools) = fields.0.iter().find(|(name, _)| name == "tools")?;
+    let (_, tools) = fields.0.iter().find(|(name, _)| name == kind.field())?;
     let tools: Vec<&RawValue> = serde_json::from_str(tools.get()).ok()?;
     let mut names = HashSet::new();
     let mut kept = Vec::new();
     for raw in tools {
         let Ok(read) = strict::read(raw.get().as_bytes()) else { continue };
-        let Some(name) = read.value.get("name").and_then(Value::as_str) else { continue };
+        let Some(name) = read.value.get(kind.key()).and_then(Value::as_str) else { continue };
         if !names.insert(name.to_owned()) {
             continue;
         }
@@ -75,10 +104,11 @@ pub(super) fn with_listed_tools(
         }
     }
     let tools = format!("[{}]", kept.join(","));
-    let result = fields.write(|name, _| (name == "tools").then(|| tools.clone()));
+    let result = fields.write(|name, _| (name == kind.field()).then(|| tools.clone()));
     let text = message.write(|name, _| (name == "result").then(|| result.clone()));
-    let is_last = !fields.0.iter().any(|(name, value)| name == "nextCursor" && value.get() != "null");
-    Some(((text + "\n").into_bytes(), is_last))
+    let next = fields.0.iter().find(|(name, value)| name == "nextCursor" && value.get() != "null");
+    let next = next.map(|(_, value)| value.get().to_owned());
+    Some(Listed { line: (text + "\n").into_bytes(), next })
 }
 
 /// The message with other instructions in its result; `None` if they are the same.
@@ -115,11 +145,12 @@ mod tests {
         let line = r#"{"result":{"x":1.0e3,"tools":[{"name":"a","z":1E2},{"name":"b"},{"name":"a","second":1},{"name":"c","name":"a"},7],"nextCursor":"n"},"jsonrpc":"2.0","id":3}"#;
         let listed =
             |name: &str, _: &Value| if name == "b" { ListedTool::Withheld } else { ListedTool::AsWritten };
-        let (seen, is_last) = with_listed_tools(line, listed).unwrap();
-        assert!(!is_last);
+        let Listed { line: seen, next } = with_listed(line, ListKind::Tools, listed).unwrap();
+        assert_eq!(next.as_deref(), Some("\"n\""));
         let expected = r#"{"result":{"x":1.0e3,"tools":[{"name":"a","z":1E2}],"nextCursor":"n"},"jsonrpc":"2.0","id":3}"#;
         assert_eq!(String::from_utf8(seen).unwrap(), format!("{expected}\n"));
-        assert!(with_listed_tools(r#"{"id":1,"error":{}}"#, |_, _| ListedTool::AsWritten).is_none());
+        let none = with_listed(r#"{"id":1,"error":{}}"#, ListKind::Tools, |_, _| ListedTool::AsWritten);
+        assert!(none.is_none());
         let opening = r#"{"id":1,"result":{"instructions":"new","x":1.0}}"#;
         let pinned = with_instructions(opening, |_| Some("old".to_owned())).unwrap();
         assert_eq!(pinned, b"{\"id\":1,\"result\":{\"x\":1.0,\"instructions\":\"old\"}}\n");

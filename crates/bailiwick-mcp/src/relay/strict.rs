@@ -4,7 +4,7 @@
 //! form, invisible characters, NUL); the text is no UTF-8 or has a lone surrogate; a number is out of range; it nests
 //! deeper than 128; it holds a bare carriage return, which some servers take for the end of a line.
 
-use bailiwick_guard::arguments::names_a_path;
+use bailiwick_guard::arguments::{names_a_host, names_a_path};
 use bailiwick_pins::fold::folded;
 use serde::de::Error as _;
 use serde_json::Value;
@@ -15,8 +15,18 @@ use crate::json::{self, StrictValue};
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Keys of parameters that are judged.
-const PARAMS: [&str; 8] =
-    ["name", "arguments", "uri", "ref", "argument", "_meta", "requestId", "notifications"];
+const PARAMS: [&str; 10] = [
+    "name",
+    "arguments",
+    "uri",
+    "ref",
+    "argument",
+    "_meta",
+    "requestId",
+    "notifications",
+    "requestState",
+    "inputResponses",
+];
 
 /// Reads one line.
 pub(super) fn read(line: &[u8]) -> serde_json::Result<StrictValue> {
@@ -48,8 +58,13 @@ fn imitates(key: &str, depth: usize) -> bool {
     match depth {
         0 => ENVELOPE.contains(&&*plain) && !ENVELOPE.contains(&key),
         1 => PARAMS.iter().any(|judged| folded(judged) == plain) && !PARAMS.contains(&key),
-        _ => plain != key && names_a_path(&plain) && !names_a_path(key),
+        _ => plain != key && is_telling(&plain) && !is_telling(key),
     }
+}
+
+/// Whether arguments of this name are judged by their name.
+fn is_telling(key: &str) -> bool {
+    names_a_path(key) || names_a_host(key)
 }
 
 #[cfg(test)]

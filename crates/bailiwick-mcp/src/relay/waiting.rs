@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::message::{Malformed, RequestKey};
+use super::pins::ListKind;
 
 /// How many requests of a client may wait for their answers.
 const MAX_WAITING: usize = 1024;
@@ -20,8 +21,10 @@ pub(super) enum Reply {
     Passed,
     /// It opens the session, and has the server's instructions.
     Opening,
-    /// It is a list of tools: those that are not declared are taken out.
-    ToolList,
+    /// It is a list: what may not be seen is taken out.
+    List(ListKind),
+    /// It answers a request of ours.
+    Own(oneshot::Sender<Vec<u8>>),
     /// A judged call takes it.
     Judged(oneshot::Sender<Vec<u8>>),
 }

@@ -31,7 +31,12 @@ impl From<Surface> for ServerSurface {
         let named = |all: Vec<Value>| -> BTreeMap<String, Value> {
             all.into_iter().map(|one| (one["name"].as_str().unwrap().to_owned(), one)).collect()
         };
-        Self { instructions: read.instructions, tools: named(read.tools), prompts: named(read.prompts) }
+        Self {
+            instructions: read.instructions,
+            tools: named(read.tools),
+            prompts: named(read.prompts),
+            ..Self::default()
+        }
     }
 }
 

@@ -9,8 +9,10 @@ use crate::capability::Capability;
 use crate::finding::{Code, Finding, Findings, Severity};
 use crate::lattice::Containment;
 use crate::manifest::{
-    ArgumentAccess, Constraints, Declared, Limits, Manifest, Risk, Tool, Variable, symbolic,
+    ArgumentAccess, ArgumentRule, Constraints, Declared, FeatureStance, Limits, Manifest, Risk, RuleEffect,
+    Tool, Variable, symbolic,
 };
+use crate::net::NetScope;
 
 /// The most pairs of tools that are looked at for renames; past that a renamed tool is one gone and one new.
 const MAX_RENAME_PAIRS: usize = 100_000;
@@ -24,12 +26,15 @@ struct Servers<'a> {
     new: &'a Manifest,
     /// Whether the lines of the two allow the same.
     same: bool,
+    /// Whether the new server as a whole reaches anything on the network.
+    reaches: bool,
 }
 
 impl<'a> Servers<'a> {
     fn of(base: &'a Manifest, new: &'a Manifest) -> Result<Self, Finding> {
         let same = base.server_lines(&symbolic)? == new.server_lines(&symbolic)?;
-        Ok(Self { base, new, same })
+        let reaches = !matches!(new.server_authority(&symbolic)?.net(), NetScope::None);
+        Ok(Self { base, new, same, reaches })
     }
 
     /// What a tool may touch beside the old lines of the server, and beside the new ones.
@@ -117,6 +122,7 @@ fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
         ));
     }
     compare_origins(base, new, found);
+    compare_client(base, new, found);
     compare_limits(base.limits(), new.limits(), found);
     compare_pins(base, new, found);
 }
@@ -237,7 +243,8 @@ fn compare_tool(
     if wider.is_empty() && found.len() == count && less {
         found.push(narrowed(Code::ToolNarrowed, after, "the tool may touch less"));
     }
-    compare_arguments(before, after, found);
+    compare_arguments(before, after, servers.reaches, found);
+    compare_rules(before, after, found);
     compare_risk(before.risk(), after, found);
     compare_constraints(before.constraints(), after, found);
     lost_promises(
@@ -249,15 +256,16 @@ fn compare_tool(
     Ok(())
 }
 
-/// The argument gate: marks that judge less strictly, and whether it judges paths at all.
-fn compare_arguments(before: &Tool, after: &Tool, found: &mut Vec<Difference>) {
+/// The argument gate: marks that judge less strictly, and whether it judges paths and hosts at all. `reaches` says whether
+/// the server reaches anything on the network.
+fn compare_arguments(before: &Tool, after: &Tool, reaches: bool, found: &mut Vec<Difference>) {
     for (argument, access) in after.arguments() {
         let stricter = match (before.arguments().get(argument), access) {
             (None, access) => *access != ArgumentAccess::Text,
             (Some(old), new) if old == new => true,
             (Some(ArgumentAccess::Text), _) => true,
-            (Some(ArgumentAccess::Path), new) => *new != ArgumentAccess::Text,
-            (Some(ArgumentAccess::Read | ArgumentAccess::Write), _) => false,
+            (Some(ArgumentAccess::Path), new) => !matches!(new, ArgumentAccess::Text | ArgumentAccess::Host),
+            (Some(ArgumentAccess::Read | ArgumentAccess::Write | ArgumentAccess::Host), _) => false,
         };
         if !stricter {
             let message = format!("its argument `{argument}` is judged less strictly");
@@ -272,6 +280,40 @@ fn compare_arguments(before: &Tool, after: &Tool, found: &mut Vec<Difference>) {
         let message = "it says nothing about files any more: paths in its arguments are no longer judged";
         found.push(about(Code::ConstraintsRelaxed, after, message));
     }
+    if reaches && before.has_network_stance() && !after.has_network_stance() {
+        let message =
+            "it says nothing about the network any more: hosts in its arguments are no longer judged";
+        found.push(about(Code::ConstraintsRelaxed, after, message));
+    }
+}
+
+/// Rules on arguments: each must still be there, or one that refuses all that it refused.
+fn compare_rules(before: &Tool, after: &Tool, found: &mut Vec<Difference>) {
+    for old in before.rules().iter().filter(|old| !after.rules().iter().any(|new| new.covers(old))) {
+        let (code, lost) = match old.effect() {
+            RuleEffect::Deny => (Code::ConstraintsRelaxed, "no longer refuses what its rule refused"),
+            RuleEffect::Ask => (Code::ApprovalRemoved, "no longer asks a person where its rule did"),
+        };
+        found.push(about(code, after, &format!("it {lost}: {}", old.message())));
+    }
+}
+
+/// What the server may ask its client for.
+fn compare_client(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
+    for ((name, before), (_, after)) in base.client().all().into_iter().zip(new.client().all()) {
+        let code =
+            if before == FeatureStance::Ask { Code::ApprovalRemoved } else { Code::ConstraintsRelaxed };
+        if after > before {
+            let message =
+                format!("`{name}` of the client was `{}` and is `{}`", before.as_str(), after.as_str());
+            found.push(plain(code, message, true));
+        }
+    }
+}
+
+fn same_rules_on_arguments(one: &Tool, other: &Tool) -> bool {
+    let written = |tool: &Tool| tool.rules().iter().map(ArgumentRule::canonical).collect::<Vec<_>>();
+    written(one) == written(other)
 }
 
 fn same_policy(one: &Tool, other: &Tool) -> bool {
@@ -291,8 +333,10 @@ fn compare_added(
         let same_rules = candidate.constraints() == tool.constraints()
             && same_policy(candidate, tool)
             && candidate.arguments() == tool.arguments()
+            && same_rules_on_arguments(candidate, tool)
             && candidate.risk() == tool.risk()
-            && candidate.has_file_stance() == tool.has_file_stance();
+            && candidate.has_file_stance() == tool.has_file_stance()
+            && candidate.has_network_stance() == tool.has_network_stance();
         if same_rules && *allowed == fresh && candidate.declared(&symbolic)? == tool.declared(&symbolic)? {
             let message = format!("it was called `{}`", candidate.name());
             found.push(narrowed(Code::ToolRenamed, tool, &message));

@@ -118,6 +118,7 @@ codes! {
     ManifestLimit "manifest-limit" Error: "a limit is malformed or zero";
     ManifestPin "manifest-pin" Error: "a pin is not a SHA-256 hash, or pins an undeclared tool";
     ManifestVariable "manifest-variable" Error: "a variable of a manifest has no source, or one that is malformed";
+    ManifestRule "manifest-rule" Error: "a rule on the arguments of a tool is malformed";
     ManifestTooMany "manifest-too-many" Error: "a manifest has more tools or capabilities than the limit";
     PolicyMode "policy-mode" Error: "a policy stance is not one of those known";
     PolicyRisk "policy-risk" Error: "a risk is not low, medium, high or critical";

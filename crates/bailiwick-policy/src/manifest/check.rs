@@ -1,7 +1,7 @@
 //! From a manifest to what it allows on a host. What it allows is defined in `authority`, once.
 
 use super::hidden::hidden_lines;
-use super::{Declared, Manifest, Tool};
+use super::{ArgumentRule, Declared, Manifest, Tool};
 use crate::authority::{Authority, Explanation};
 use crate::capability::Capability;
 use crate::facts::HostFacts;
@@ -35,6 +35,7 @@ pub struct CheckedTool {
     authority: Authority,
     /// What its policy lets through, if it has one.
     bound: Option<Authority>,
+    rules: Vec<ArgumentRule>,
 }
 
 /// Why a request is allowed or not, and the lines that bear on it.
@@ -76,7 +77,8 @@ impl Manifest {
     pub fn check(self, facts: &HostFacts) -> Result<Checked, Findings> {
         let resolve = |line: &Capability| line.resolve(|name| facts.variable(name).cloned());
         let mut found = Collector::default();
-        for line in self.lines() {
+        let of_rules = self.tools.iter().flat_map(|tool| &tool.rules).flat_map(ArgumentRule::lines);
+        for line in self.lines().chain(of_rules) {
             found.keep(resolve(&line.value).map_err(|finding| finding.at(line.span)));
         }
         found.finish(())?;
@@ -89,7 +91,13 @@ impl Manifest {
             if let Some(bound) = &bound {
                 hidden.extend(hidden_lines(tool, bound, &resolve)?);
             }
-            tools.push(CheckedTool { name: tool.name.clone(), authority, bound });
+            let resolved = |lines: &[Declared<Capability>]| {
+                let each =
+                    lines.iter().map(|line| Ok(Declared { value: resolve(&line.value)?, span: line.span }));
+                each.collect::<Result<Vec<_>, Finding>>()
+            };
+            let rules = tool.rules.iter().map(|rule| rule.with_lines(&resolved)).collect::<Result<_, _>>()?;
+            tools.push(CheckedTool { name: tool.name.clone(), authority, bound, rules });
         }
         Ok(Checked { manifest: self, authority, tools, hidden })
     }
@@ -204,6 +212,12 @@ impl CheckedTool {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Rules on its arguments, where every path variable has its value.
+    #[must_use]
+    pub fn rules(&self) -> &[ArgumentRule] {
+        &self.rules
     }
 
     /// What it may touch.

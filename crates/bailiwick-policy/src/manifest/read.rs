@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::client::read_client;
 use super::limits::{exact, read_limits};
 use super::package::read_package;
 use super::policy::{read_policy, read_risk};
+use super::rules::read_rules;
 use super::variables::read_variables;
 use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
@@ -48,6 +50,7 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let variables =
         fields.optional("variables").map(|node| read_variables(node, &mut found)).unwrap_or_default();
     let package = fields.optional("package").map(|node| read_package(node, &mut found));
+    let client = fields.optional("client").map(|node| read_client(node, &mut found)).unwrap_or_default();
     fields.finish(Code::ManifestUnknownField, &mut found);
     check_size(&server, &tools, node, &mut found);
     check_constraints(&tools, &mut found);
@@ -64,6 +67,7 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
         pins,
         variables,
         package,
+        client,
     };
     found.finish(manifest)
 }
@@ -181,6 +185,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     let risk = risk_node.and_then(|node| found.keep(read_risk(node)));
     let (constraints, after) =
         fields.optional("constraints").map(|node| read_constraints(node, found)).unwrap_or_default();
+    let rules = fields.optional("rules").map(|node| read_rules(node, found)).unwrap_or_default();
     fields.finish(Code::ManifestUnknownField, found);
     if let (Some(own), Some(other), Some(node)) =
         (risk, policy.as_ref().and_then(super::ToolPolicy::risk), risk_node)
@@ -191,7 +196,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let name = name.unwrap_or_default().to_owned();
-    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, after, risk })
+    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, rules, after, risk })
 }
 
 fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, ArgumentAccess> {
@@ -206,7 +211,7 @@ fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, Ar
                     format!("`{}` is not a kind of argument", text.escape_debug()),
                 )
                 .at(entry.node.span)
-                .help("write `read`, `write`, `path` or `text`"),
+                .help("write `read`, `write`, `path`, `host` or `text`"),
             ),
         }
     }

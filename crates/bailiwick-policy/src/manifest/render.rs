@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::authority::{named_for_writing, symbolic};
 use super::{
-    ArgumentAccess, Constraints, Declared, Limits, Manifest, Package, Stance, Tool, ToolPolicy, Variable,
-    VariableSource,
+    ArgumentAccess, ArgumentRule, ArgumentTest, ClientFeatures, Constraints, Declared, Limits, Manifest,
+    Package, Stance, Tool, ToolPolicy, Variable, VariableSource,
 };
 use crate::authority::Authority;
 use crate::capability::Capability;
@@ -27,6 +27,7 @@ impl Manifest {
         if let Some(package) = &self.package {
             root.insert("package".into(), canonical_package(package));
         }
+        insert_unless_empty(&mut root, "client", canonical_client(&self.client));
         insert_unless_empty(&mut root, "serverCapabilities", json!(canonical_lines(&self.server)));
         let mut tools: Vec<&Tool> = self.tools.iter().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -100,6 +101,7 @@ impl Tool {
         });
         insert_unless_empty(&mut tool, "arguments", Value::Object(kinds.collect()));
         insert_unless_empty(&mut tool, "constraints", constraints(&self.constraints));
+        insert_unless_empty(&mut tool, "rules", rules(&self.rules));
         Value::Object(tool)
     }
 }
@@ -150,6 +152,52 @@ fn normal_texts(lines: &[Declared<Capability>]) -> Option<Vec<String>> {
     let resolved: Result<Vec<Capability>, _> = lines.iter().map(|line| symbolic(&line.value)).collect();
     let normal = resolved.and_then(|lines| Authority::of(&lines)).ok()?.capabilities()?;
     Some(normal.iter().map(ToString::to_string).collect())
+}
+
+/// What is as it is without the table is left out.
+fn canonical_client(client: &ClientFeatures) -> Value {
+    let usual = ClientFeatures::default().all();
+    let changed = client.all().into_iter().filter(|feature| !usual.contains(feature));
+    Value::Object(changed.map(|(name, stance)| (name.to_owned(), json!(stance.as_str()))).collect())
+}
+
+/// Rules in an order of their own: all of them count, whichever stands first.
+fn rules(rules: &[ArgumentRule]) -> Value {
+    let mut all: Vec<Value> = rules.iter().map(ArgumentRule::canonical).collect();
+    all.sort_by_cached_key(Value::to_string);
+    all.dedup();
+    Value::Array(all)
+}
+
+impl ArgumentRule {
+    pub(crate) fn canonical(&self) -> Value {
+        let each = self.when.iter().map(|condition| {
+            let mut table = Map::new();
+            table.insert("argument".into(), json!(condition.argument()));
+            table.insert(condition.test().key().into(), condition.test().canonical());
+            if condition.is_negated() {
+                table.insert("not".into(), json!(true));
+            }
+            Value::Object(table)
+        });
+        json!({ "when": each.collect::<Vec<_>>(), "then": self.then.as_str(), "message": self.message })
+    }
+}
+
+impl ArgumentTest {
+    pub(crate) fn canonical(&self) -> Value {
+        let sorted = |mut texts: Vec<String>| {
+            texts.sort();
+            texts.dedup();
+            json!(texts)
+        };
+        match self {
+            Self::Matches(pattern) => json!(pattern),
+            Self::Number(range) => json!(range.to_string()),
+            Self::Host(hosts) => sorted(hosts.iter().map(ToString::to_string).collect()),
+            Self::Path(_) => sorted(self.paths().map(ToString::to_string).collect()),
+        }
+    }
 }
 
 fn limits(limits: &Limits) -> Value {

@@ -127,6 +127,7 @@ impl Manifest {
             if let Some(policy) = &mut tool.policy {
                 expand_policy(policy, values);
             }
+            tool.rules = tool.rules.iter().map(|rule| rule.with_values(values)).collect();
         }
         self.variables.retain(|name, _| !values.contains_key(name));
         self
@@ -220,7 +221,7 @@ fn variable_of(line: &Capability) -> Option<&str> {
     if let Root::Variable(name) = path.root() { Some(name) } else { None }
 }
 
-fn expanded(
+pub(super) fn expanded(
     lines: &[Declared<Capability>],
     values: &BTreeMap<String, Vec<AbsPath>>,
 ) -> Vec<Declared<Capability>> {

@@ -1,71 +1,166 @@
-//! A person's consent to a call of a wrapped server, given with `bailiwick approve`.
+//! A person's consent to a call of a wrapped server: given at its client where that can ask, else with `bailiwick approve`.
 //!
-//! An approval is bound to the server, the tool, the exact arguments and the manifest, is used up by one call, and expires.
-//! Fails closed when the store cannot be used: nobody consented.
+//! Consent is bound to the server, the tool as it is pinned, the exact arguments, the manifest and this session, is used up
+//! by one call, and expires. A tool of high or critical risk is never asked about through the client: some clients answer by
+//! themselves. Fails closed when the store cannot be used: nobody consented.
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_guard::{Approver, Call, Consent};
-use bailiwick_guardrails::approvals::{Consulted, Question, consult};
+use bailiwick_guardrails::approvals::{Consulted, Question, consult, take};
 use bailiwick_guardrails::{State, digest};
-use bailiwick_policy::manifest::Checked;
+use bailiwick_journal::new_session;
+use bailiwick_mcp::relay::{
+    ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, ask_client, visible,
+};
+use bailiwick_policy::digest::Digest;
+use bailiwick_policy::manifest::{Checked, ClientFeatures, FeatureStance, Risk};
 use bailiwick_policy::snapshot::Snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::pins::KeptPins;
 use crate::facts;
 
-/// Asks the store that `bailiwick approve` writes to.
-pub(super) struct StoredApprovals {
+/// The longest arguments that a person is asked about at a client: what is shown is what runs.
+const MAX_SHOWN: usize = 4_000;
+
+/// Asks the person at the client, or the store that `bailiwick approve` writes to. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Approvals(Arc<Kept>);
+
+struct Kept {
     server: String,
     manifest: String,
+    session: String,
+    features: ClientFeatures,
+    /// Tools that only a terminal approves.
+    grave: Vec<String>,
+    pins: KeptPins,
     state: State,
     /// What to tell the caller of the call that was asked about last.
     advice: Mutex<Option<(Call, String)>>,
 }
 
-impl StoredApprovals {
-    pub(super) fn new(server: &str, checked: &Checked, state: State) -> Self {
-        let manifest = Snapshot::of(checked.manifest().clone()).map(|taken| taken.hash().to_owned());
-        let manifest = manifest.unwrap_or_else(|finding| finding.to_string());
-        Self { server: server.to_owned(), manifest, state, advice: Mutex::new(None) }
+impl Approvals {
+    pub(super) fn new(server: &str, checked: &Checked, pins: KeptPins, state: State) -> anyhow::Result<Self> {
+        let manifest = checked.manifest();
+        let taken = Snapshot::of(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+        let grave = manifest.tools().iter().filter(|tool| tool.risk() >= Some(Risk::High));
+        Ok(Self(Arc::new(Kept {
+            server: server.to_owned(),
+            manifest: taken.hash().to_owned(),
+            session: new_session()?.as_str().to_owned(),
+            features: manifest.client(),
+            grave: grave.map(|tool| tool.name().to_owned()).collect(),
+            pins,
+            state,
+            advice: Mutex::new(None),
+        })))
     }
 
-    fn consent(&self, call: &Call, question: &str) -> Consent {
-        let tool = format!("{}/{}", self.server, call.tool);
-        let bound = json!({ "arguments": call.args, "manifest": self.manifest });
-        let arguments = call.args.to_string();
-        let asked = Question {
-            digest: digest(&Call { tool: tool.as_str().into(), args: bound }),
-            tool: &tool,
-            arguments: &arguments,
-            question,
-            now: facts::now_us(),
+    /// What consent to something is bound to.
+    fn bound(&self, what: &str, args: &Value) -> (String, Digest) {
+        let Kept { server, manifest, session, pins, .. } = &*self.0;
+        let tool = format!("{server}/{what}");
+        let args = json!({
+            "arguments": args, "manifest": manifest, "session": session, "definition": pins.definition(what),
+        });
+        let digest = digest(&Call { tool: tool.as_str().into(), args });
+        (tool, digest)
+    }
+
+    async fn consent(&self, call: &Call, question: &str) -> Consent {
+        let (tool, digest) = self.bound(&call.tool, &call.args);
+        if take(&self.0.state, digest, facts::now_us()).is_ok_and(|taken| taken) {
+            return Consent::Given;
+        }
+        let advice = match self.ask_at_client(call, question, digest).await {
+            ClientConsent::Given => return Consent::Given,
+            ClientConsent::Refused => "the person at the client refused it".to_owned(),
+            ClientConsent::Asked => "the person at the client is asked".to_owned(),
+            ClientConsent::Unavailable => match self.ask_store(&tool, digest, &call.args, question) {
+                Ok(()) => return Consent::Given,
+                Err(advice) => advice,
+            },
         };
-        let advice = match consult(&self.state, &asked) {
-            Ok(Consulted::Approved) => return Consent::Given,
-            Ok(Consulted::Denied) => "a person refused it".to_owned(),
-            Ok(Consulted::Waiting(id)) => {
-                format!("a person can allow it with `bailiwick approve {id}`; call again after that")
-            }
-            Err(fault) => fault.to_string(),
-        };
-        *self.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), advice));
+        *self.0.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), advice));
         Consent::Refused
+    }
+
+    async fn ask_at_client(&self, call: &Call, question: &str, digest: Digest) -> ClientConsent {
+        let arguments = call.args.to_string();
+        if self.0.grave.iter().any(|tool| **tool == *call.tool) || arguments.len() > MAX_SHOWN {
+            return ClientConsent::Unavailable;
+        }
+        let message = format!(
+            "Bailiwick asks: {} Server: {}. Tool: {}. Arguments: {}",
+            visible(question),
+            visible(&self.0.server),
+            visible(&call.tool),
+            visible(&arguments)
+        );
+        ask_client(&ClientQuestion { digest: digest.to_string(), message }).await
+    }
+
+    /// Uses up an approval; else what a person can do.
+    fn ask_store(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Result<(), String> {
+        let arguments = args.to_string();
+        let asked = Question { digest, tool, arguments: &arguments, question, now: facts::now_us() };
+        match consult(&self.0.state, &asked) {
+            Ok(Consulted::Approved) => Ok(()),
+            Ok(Consulted::Denied) => Err("a person refused it".to_owned()),
+            Ok(Consulted::Waiting(id)) => {
+                Err(format!("a person can allow it with `bailiwick approve {id}`; call again after that"))
+            }
+            Err(fault) => Err(fault.to_string()),
+        }
     }
 }
 
-impl Approver for StoredApprovals {
+impl Approver for Approvals {
     fn ask<'a>(
         &'a self,
         call: &'a Call,
         question: &'a str,
     ) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
-        Box::pin(async { self.consent(call, question) })
+        Box::pin(self.consent(call, question))
     }
 
     fn advice(&self, call: &Call) -> Option<String> {
-        let last = self.advice.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.0.advice.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|(asked, _)| asked == call).map(|(_, advice)| advice.clone())
+    }
+}
+
+/// The `[client]` table of the manifest, held.
+impl ClientGate for Approvals {
+    fn judge(&self, feature: ClientFeature, params: &Value) -> FeatureVerdict {
+        let features = self.0.features;
+        let stance = match feature {
+            ClientFeature::Roots => features.roots,
+            ClientFeature::Sampling => features.sampling,
+            ClientFeature::Elicitation => features.elicitation,
+            ClientFeature::Tasks => features.tasks,
+        };
+        match stance {
+            FeatureStance::Allow => FeatureVerdict::Open,
+            FeatureStance::Deny => FeatureVerdict::Refused(format!(
+                "`{}` is not granted to this server by `[client]` of its manifest",
+                feature.as_str()
+            )),
+            FeatureStance::Ask => {
+                // No tool can be called so.
+                let (what, digest) = self.bound(&format!("[client] {}", feature.as_str()), params);
+                let question =
+                    format!("may the server `{}` use `{}` of its client?", self.0.server, feature.as_str());
+                self.ask_store(&what, digest, params, &question)
+                    .map_or_else(FeatureVerdict::Refused, |()| FeatureVerdict::Open)
+            }
+        }
+    }
+
+    fn server(&self) -> &str {
+        &self.0.server
     }
 }

@@ -36,7 +36,7 @@ fn text(server: &WrappedServer, status: &Status) -> String {
     for (aspect, held) in status.coverage.iter() {
         let _ = writeln!(text, "  {}: {}", aspect.as_str(), held.level.as_str());
     }
-    text + "held by the gate, for each tool: which tools there are, and paths in their arguments\n"
+    text + "held by the gate, for each tool: which tools there are, paths and hosts in their arguments, and rules on them\n"
 }
 
 fn lines(authority: &Authority) -> String {

@@ -8,12 +8,12 @@ use bailiwick_guard::{Registry, Session};
 use bailiwick_journal::Journal;
 use bailiwick_mcp::Tools;
 use bailiwick_mcp::relay::{Redactor, RelayCounts, RelayOptions, RemoteTool};
-use bailiwick_policy::manifest::Checked;
+use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
 
 use super::WrappedServer;
-use super::approver::StoredApprovals;
+use super::approver::Approvals;
 use super::pins::KeptPins;
-use crate::args::wrap::Wrap;
+use crate::args::wrap::{GateMode, Wrap};
 use crate::commands::serve::guarded;
 use crate::commands::trust::state;
 use crate::facts;
@@ -25,6 +25,7 @@ pub(super) struct Gate {
     pub(super) redactor: Arc<Redactor>,
     checked: Checked,
     pins: KeptPins,
+    approvals: Approvals,
 }
 
 impl Gate {
@@ -35,12 +36,13 @@ impl Gate {
         let cwd = facts::here().context("there is no current folder")?;
         let session = Session::new(&cwd).with_own(facts::kept_dirs());
         let session = facts::home().into_iter().fold(session, Session::with_home);
-        let approver = StoredApprovals::new(&server.name, &checked, state()?);
-        let builder = Registry::builder(journal.clone(), session).approver(approver);
+        let pins = KeptPins::open(&server.name, &server.identity, journal)?;
+        let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
+        let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
         let builder =
             checked.tools().iter().fold(builder, |builder, tool| builder.tool(RemoteTool::new(tool.name())));
-        let pins = KeptPins::open(&server.name, &server.identity, journal)?;
         let builder = builder.manifest(&checked).interceptor(pins.clone());
+        let builder = builder.audit(args.mode == GateMode::Audit);
         let tools = match &args.guardrails {
             None => Tools::Plain(builder.build()?),
             Some(file) => match guarded(file, builder)? {
@@ -48,10 +50,9 @@ impl Gate {
                 Err(refusal) => anyhow::bail!(anstream::adapter::strip_str(&refusal.complaint).to_string()),
             },
         };
-        let marks = checked.manifest().tools().iter();
-        let marks = marks.map(|tool| (tool.name().to_owned(), tool.arguments().keys().cloned().collect()));
+        let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
         let redactor = Arc::new(redactor(server));
-        Ok(Self { tools, marks: marks.collect(), redactor, checked, pins })
+        Ok(Self { tools, marks: marks.collect(), redactor, checked, pins, approvals })
     }
 
     /// What a relay needs of it.
@@ -67,12 +68,19 @@ impl Gate {
             tools: self.tools,
             marks: self.marks,
             pins: Box::new(self.pins),
+            client: Box::new(self.approvals),
             redactor: self.redactor,
             counts,
             journal: journal.clone(),
             note: Box::new(note),
         }
     }
+}
+
+/// The arguments of a tool that the manifest speaks of.
+fn marks(tool: &Tool) -> Vec<String> {
+    let ruled = tool.rules().iter().flat_map(ArgumentRule::conditions).flat_map(Condition::fields);
+    tool.arguments().keys().cloned().chain(ruled).collect()
 }
 
 /// Finds the values of the variables that the server is given as secrets.

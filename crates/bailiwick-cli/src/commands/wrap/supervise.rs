@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::WrappedServer;
 use super::gate::Gate;
+use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use crate::answer::{Answer, Exit};
@@ -46,11 +47,11 @@ pub(super) fn relay(
     gate: Gate,
     mut launched: Launched,
     pipes: Pipes,
-    journal: &Journal,
+    (journal, counts): (&Journal, Arc<RelayCounts>),
 ) -> anyhow::Result<Answer> {
     let log = ServerLog::open(&server.name, gate.redactor.clone(), server.is_recorded);
     let errors = log.follow(pipes.stderr);
-    let counts = Arc::new(RelayCounts::default());
+    let refused = SandboxRefusals::record(&mut launched, &server.name, journal, &counts);
     let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
     let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -59,7 +60,7 @@ pub(super) fn relay(
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
         let client = stdio::standard();
-        let ended = attend(options, client, (&mut launched, stdin, stdout), signals.recv()).await;
+        let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), signals.recv()).await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -70,6 +71,8 @@ pub(super) fn relay(
     // A read of stdin that will never end must not keep us.
     runtime.shutdown_timeout(Duration::from_millis(50));
     let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), ToString::to_string);
+    // What it was refused last is recorded before its end.
+    drop(launched.observations());
     let recorded = launched.finish(&how);
     drop(errors.join());
     journal.append(Event::new(Kind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
@@ -85,7 +88,7 @@ pub(super) fn relay(
 pub(super) async fn attend<In, Out>(
     options: RelayOptions,
     (client_in, client_out): (In, Out),
-    (launched, stdin, stdout): (&mut Launched, PipeWriter, PipeReader),
+    (launched, stdin, stdout, refused): (&mut Launched, PipeWriter, PipeReader, &SandboxRefusals),
     asked: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended>
 where
@@ -105,7 +108,7 @@ where
     let ended = until_the_end(launched, &over, asked).await;
     // What it started ends with it, and so do its pipes.
     launched.kill();
-    drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals())));
+    drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
     drop(tokio::time::timeout(PARTING, relayed).await);
     ended
 }
@@ -192,12 +195,15 @@ fn next_change(launched: &Launched) -> std::io::Result<oneshot::Receiver<()>> {
 }
 
 /// Why pending requests get no answer, with what the server was refused last.
-fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent]) -> String {
+fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent], refused: &[String]) -> String {
     let how = ended.map_or_else(|| "it cannot be watched any more".to_owned(), ToString::to_string);
     let mut text = format!("the server has ended: {how}");
     for event in refusals.iter().rev().take(3).filter(|event| event.refusal().is_some()) {
         let port = event.port().map(|port| format!(":{port}")).unwrap_or_default();
         text += &format!("; it tried to reach {}{port}, which is not granted", event.host());
+    }
+    for what in refused {
+        text += &format!("; it {what}, which is not granted");
     }
     text
 }

@@ -16,6 +16,8 @@ fn schema() -> Value {
 /// A manifest with one unknown field somewhere, and where the schema describes that place.
 fn places() -> Vec<(&'static str, Value)> {
     let unknown = json!({ "qqqqqqqqqqqq": 1 });
+    let when = json!({ "argument": "/a", "matches": "x" });
+    let odd = json!({ "argument": "/a", "matches": "x", "qqqqqqqqqqqq": 1 });
     let tool = |key: &str, value: &Value| {
         let mut tool = json!({ "name": "t" });
         tool[key] = value.clone();
@@ -27,6 +29,12 @@ fn places() -> Vec<(&'static str, Value)> {
         ("/$defs/policy", tool("policy", &unknown)),
         ("/$defs/policy/properties/filesystem", tool("policy", &json!({ "filesystem": unknown }))),
         ("/$defs/constraints", tool("constraints", &unknown)),
+        (
+            "/$defs/rule",
+            tool("rules", &json!([{ "when": when, "then": "deny", "message": "m", "qqqqqqqqqqqq": 1 }])),
+        ),
+        ("/$defs/condition", tool("rules", &json!([{ "when": odd, "then": "deny", "message": "m" }]))),
+        ("/$defs/client", json!({ "name": "a", "version": "1", "client": unknown })),
         ("/$defs/limits", json!({ "name": "a", "version": "1", "limits": unknown })),
         ("/$defs/pins", json!({ "name": "a", "version": "1", "pins": unknown })),
     ]

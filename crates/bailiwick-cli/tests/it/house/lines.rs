@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, and every command.
 const LARGER: [(&str, usize); 3] =
-    [("bailiwick-policy", 12_300), ("bailiwick-cli", 12_400), ("bailiwick-confine", 9_700)];
+    [("bailiwick-policy", 12_300), ("bailiwick-cli", 12_600), ("bailiwick-confine", 9_700)];
 /// How many equal lines are a repetition.
 const EQUAL: usize = 6;
 

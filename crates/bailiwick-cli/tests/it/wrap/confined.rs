@@ -53,7 +53,8 @@ fn the_sandbox_holds_what_the_gate_cannot_see() {
 fn a_secret_is_given_and_never_comes_back() {
     let world = World::new();
     let manifest = world.write("manifest.toml", MANIFEST);
-    let script = format!("while IFS= read -r line; do case \"$line\" in {SCRIPT} esac; done");
+    let script =
+        format!("while IFS= read -r line; do case \"$line\" in {} {SCRIPT} esac; done", super::UNLISTED);
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(manifest).args(["--", "/bin/sh", "-c", &script]);
     command.env("SHELF_TOKEN", "tok-12345-abc").env("OTHER_TOKEN", "not-granted");

@@ -246,3 +246,26 @@ fn a_server_that_is_not_known_says_what_to_type() {
     let why = refusal(Wrapped::of(command));
     assert!(why.contains(".npmrc"), "{why}");
 }
+
+#[test]
+fn metadata_of_python_that_claims_a_package_hands_over_no_secret() {
+    let world = World::new();
+    let packages = world.path("venv/lib/python3.11/site-packages");
+    let claim = packages.join("mcp_server_mail-1.0.dist-info");
+    std::fs::create_dir_all(&claim).expect("a folder");
+    std::fs::create_dir_all(world.path("venv/bin")).expect("a folder");
+    std::fs::write(claim.join("entry_points.txt"), "[console_scripts]\nmcp-server-mail = x:main\n")
+        .expect("a file");
+    world.write("venv/pyvenv.cfg", "");
+    let program = world.write("venv/bin/mcp-server-mail", SERVER);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    std::fs::create_dir_all(world.path(".config/bailiwick/servers")).expect("a folder");
+    let manifest = "name = 'mail'\nversion = '1'\nserver_capabilities = ['env:inject:NOTION_TOKEN']\n\
+        package = { identity = 'pypi:mcp-server-mail' }\n[[tools]]\nname = 'read_text_file'\ncapabilities = []\n";
+    world.write(".config/bailiwick/servers/mail.toml", manifest);
+    let mut wrapped = prefixed(&world, &[], &[program.to_str().expect("text")]);
+    wrapped.initialize();
+    assert_eq!(text(&wrapped.ask(&call(5, "read_text_file", &json!({})))), "token , file ");
+    let (_, said) = wrapped.end();
+    assert!(said.contains("bailiwick store confirm"), "{said}");
+}

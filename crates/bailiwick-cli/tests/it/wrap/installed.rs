@@ -9,8 +9,8 @@ use super::{World, Wrapped, call, text};
 
 const MANIFEST: &str = "name = 'shelf'\nversion = '1'\n[[tools]]\nname = 'look'\ncapabilities = []\n";
 
-/// A server that answers call 1.
-const SCRIPT: &str = r#"while IFS= read -r line; do printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"ran"}]}}\n'; done"#;
+/// A server that answers everything alike.
+const SCRIPT: &str = r#"while IFS= read -r line; do id=${line#*'"id":'}; id=${id%%,*}; printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ran"}]}}\n' "$id"; done"#;
 
 /// The user's file of each client with one server `shelf`, the command of which is SH.
 const SETTINGS: [(&str, &str, &str); 11] = [

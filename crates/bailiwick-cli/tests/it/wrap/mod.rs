@@ -1,5 +1,6 @@
 //! `bailiwick wrap` as clients use it: the built command before the command of a server.
 
+mod asked;
 mod confined;
 mod ends;
 mod fetched;
@@ -10,7 +11,9 @@ mod killed;
 mod listening;
 mod pinned;
 mod real;
+mod ruled;
 mod shown;
+mod traced;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,6 +24,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A script that does not tell its tools when it is asked by `wrap` itself.
+const UNLISTED: &str = r#"*'"id":"bailiwick-'*tools/list*) own=${line#*'"id":"'}; own=${own%%'"'*}
+    printf '{"jsonrpc":"2.0","id":"%s","error":{"code":-32601,"message":"no list"}}\n' "$own";;"#;
 
 /// A home of its own, outside `/tmp`, of which the sandbox has its own.
 struct World(tempfile::TempDir);
@@ -64,7 +71,7 @@ impl World {
 
     /// A server of the shell: what it does with each line is `text`.
     fn wrap_script(&self, manifest: &str, options: &[&str], text: &str) -> Wrapped {
-        let script = format!("while IFS= read -r line; do case \"$line\" in {text} esac; done");
+        let script = format!("while IFS= read -r line; do case \"$line\" in {UNLISTED} {text} esac; done");
         self.wrap(manifest, options, &["/bin/sh", "-c", &script])
     }
 

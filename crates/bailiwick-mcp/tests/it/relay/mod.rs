@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Registry, Session, Verdict};
 use bailiwick_journal::Journal;
-use bailiwick_mcp::relay::{NoPins, Redactor, RelayEnd, RelayOptions, RelayStreams, RemoteTool, relay};
+use bailiwick_mcp::relay::{
+    NoPins, Redactor, RelayEnd, RelayOptions, RelayStreams, RemoteTool, RootsAlone, relay,
+};
 use bailiwick_mcp::{CancellationToken, Tools};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::manifest::Manifest;
@@ -70,6 +72,7 @@ impl Relayed {
             grant,
             marks,
             pins: Box::new(NoPins),
+            client: Box::new(RootsAlone),
             redactor: Arc::new(redactor),
             counts: Default::default(),
             journal,

@@ -17,6 +17,11 @@ const ENV: &[&str] = &["tool.environment.widened"];
 const RELAXED: &[&str] = &["constraints.relaxed"];
 const SERVER: &[&str] = &["server.widened"];
 
+const DENY_A: &str = "rules = [{ when = { argument = '/a', matches = 'x' }, then = 'deny', message = 'm' }]";
+const ASK_A: &str =
+    "rules = [{ when = { argument = '/a', matches = 'x' }, then = 'ask', message = 'other' }]";
+const DENY_A_AND_B: &str = "rules = [{ when = [{ argument = '/b', number = '1..' }, { argument = '/a', matches = 'x' }], then = 'deny', message = 'm' }]";
+
 fn manifest((server, tool): (&str, &str)) -> String {
     format!("name = 's'\nversion = '1'\n{server}\n[[tools]]\nname = 'u'\n[[tools]]\nname = 't'\n{tool}\n")
 }
@@ -333,7 +338,7 @@ const STANCES: &[Row] = &[
             "capabilities = []\npolicy = { network = ['b.test:1'], exec = 'deny' }",
         ),
         ("serverCapabilities = ['net:connect:a.test']", "capabilities = []\npolicy.exec = 'deny'"),
-        NET,
+        &["tool.network.widened", "constraints.relaxed"],
     ),
     (
         "environment: not spoken of while the server injects a secret",
@@ -442,6 +447,32 @@ const RULES: &[Row] = &[
         ("", "capabilities = []"),
         &["constraints.relaxed", "tool.narrowed"],
     ),
+    (
+        "hosts in arguments are no longer judged",
+        ("serverCapabilities = ['net:connect:b.test:443']", "capabilities = ['net:connect:a.test:443']"),
+        ("serverCapabilities = ['net:connect:b.test:443']", "capabilities = []"),
+        &["constraints.relaxed", "tool.narrowed"],
+    ),
+    (
+        "hosts in arguments of a server that reaches none",
+        ("", "capabilities = ['net:connect:a.test:443']"),
+        ("", "capabilities = []"),
+        &["tool.narrowed"],
+    ),
+    ("a host is text", ("", "arguments.to = 'host'"), ("", "arguments.to = 'text'"), RELAXED),
+    ("a path is a host", ("", "arguments.to = 'path'"), ("", "arguments.to = 'host'"), RELAXED),
+    ("a new host", ("", ""), ("", "arguments.to = 'host'"), &[]),
+    ("a rule is gone", ("", DENY_A), ("", ""), RELAXED),
+    ("a question is gone", ("", ASK_A), ("", ""), &["approval.removed"]),
+    ("a refusal is a question", ("", DENY_A), ("", ASK_A), RELAXED),
+    ("a question is a refusal", ("", ASK_A), ("", DENY_A), &[]),
+    ("a new rule", ("", ""), ("", DENY_A), &[]),
+    ("a rule applies less often", ("", DENY_A), ("", DENY_A_AND_B), RELAXED),
+    ("a rule applies more often", ("", DENY_A_AND_B), ("", DENY_A), &[]),
+    ("sampling is open", ("client.sampling = 'deny'", ""), ("client.sampling = 'allow'", ""), RELAXED),
+    ("sampling asks no more", NONE, ("client.sampling = 'allow'", ""), &["approval.removed"]),
+    ("tasks are open", NONE, ("client.tasks = 'ask'", ""), RELAXED),
+    ("roots are closed", NONE, ("client.roots = 'deny'", ""), &[]),
     ("a lower risk", ("", "policy.risk = 'high'"), ("", "policy.risk = 'low'"), &["tool.risk.decreased"]),
     ("another command", ("command = 'node'", ""), ("command = 'deno'", ""), &["server.command.changed"]),
     (

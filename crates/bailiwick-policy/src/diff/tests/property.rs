@@ -270,7 +270,7 @@ fn arguments_allowed(tool: &Tool, authority: &Authority, allowed: &mut BTreeSet<
                     Some(ArgumentAccess::Write) => write,
                     Some(ArgumentAccess::Path) => read || write,
                     // A free text is judged if it looks like a path of this host.
-                    None => read || write || path == "/",
+                    None | Some(ArgumentAccess::Host) => read || write || path == "/",
                     Some(ArgumentAccess::Text) => true,
                 };
             if passes {

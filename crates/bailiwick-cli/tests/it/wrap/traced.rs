@@ -1,0 +1,56 @@
+//! What the sandbox refuses a wrapped server is in the journal, with the call that was being answered.
+
+use serde_json::{Value, json};
+
+use super::{World, call, text};
+
+const SCRIPT: &str = r#"
+    *'"id":1,'*) /usr/bin/id > /dev/null 2>&1; IFS= read -r x < SECRET
+        printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}\n';;
+    *'"id":2,'*) exit 3;;
+"#;
+
+fn manifest(lines: &str) -> String {
+    format!("name = 'traced'\nversion = '1'\n[[tools]]\nname = 'look'\ncapabilities = [{lines}]\n")
+}
+
+/// The records of one code.
+fn records(world: &World, code: &str) -> Vec<Value> {
+    let all = world.recorded();
+    let read = all.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    read.filter(|record| record.to_string().contains(code)).collect()
+}
+
+#[test]
+fn a_refused_program_is_recorded_with_the_tool_and_told_at_the_end() {
+    let world = World::new();
+    let secret = world.write("secret", "hush\n");
+    let script = SCRIPT.replace("SECRET", &secret.display().to_string());
+    let mut wrapped = world.wrap_script(&manifest(""), &[], &script);
+    assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "done");
+    let ended = wrapped.ask(&call(2, "look", &json!({})));
+    let why = ended["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("exited with 3") || why.contains('3'), "{ended}");
+    assert!(why.contains("tried to start /usr/bin/id, which is not granted"), "{ended}");
+    drop(wrapped.end());
+    let refused = records(&world, "exec-not-granted");
+    let record = refused.first().unwrap_or_else(|| panic!("{}", world.recorded())).to_string();
+    assert!(record.contains(r#""look""#) && record.contains("exec:spawn:/usr/bin/id"), "{record}");
+    assert!(records(&world, "read-not-granted").is_empty(), "files are recorded with --tell alone");
+    assert!(world.run(&["log", "verify"]).status.success());
+}
+
+#[test]
+fn a_granted_program_leaves_no_refusal_and_files_are_told_with_tell() {
+    let world = World::new();
+    let secret = world.write("secret", "hush\n");
+    let script = SCRIPT.replace("SECRET", &secret.display().to_string());
+    let mut wrapped = world.wrap_script(&manifest("'exec:spawn:/usr/bin/id'"), &["--tell"], &script);
+    assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "done");
+    drop(wrapped.end());
+    assert!(records(&world, "exec-not-granted").is_empty(), "{}", world.recorded());
+    let refused = records(&world, "read-not-granted");
+    let named = |record: &&Value| record.to_string().contains(&secret.display().to_string());
+    let record = refused.iter().find(named).unwrap_or_else(|| panic!("{}", world.recorded()));
+    assert!(record.to_string().contains(r#""look""#), "{record}");
+}
