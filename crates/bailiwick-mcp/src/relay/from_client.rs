@@ -262,7 +262,7 @@ async fn run(shared: Arc<Shared>, asked: AskedCall) {
     let form = ReplyForm { is_tool, is_modern: caller.is_modern };
     let link = Arc::new(CallerLink { shared: Arc::clone(&shared), caller, missing: Mutex::default() });
     shared.options.counts.count_call();
-    if is_tool {
+    if is_tool && shared.options.tools.registry().has_tool(&name) {
         own_list::ensure_listed(&shared, &link.caller).await;
     }
     let pending = PendingCall::new(name.as_str(), args.clone(), &shared.options.grant);

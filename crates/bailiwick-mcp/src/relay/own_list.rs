@@ -30,7 +30,6 @@ pub(super) async fn ensure_listed(shared: &Arc<Shared>, caller: &Caller) {
     }
     let ask = async {
         if all_pages(shared, caller).await.is_none() && shared.options.pins.needs_list() {
-            shared.note("the server did not tell its tools before they were called");
             shared.options.pins.list_failed();
         }
     };

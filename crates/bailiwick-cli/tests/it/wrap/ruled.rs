@@ -96,7 +96,7 @@ fn audit_records_what_the_gate_would_refuse_and_needs_the_users_word() {
     let recorded = world.recorded();
     assert!(recorded.contains("would-deny") && recorded.contains("argument-rule: "), "{recorded}");
     assert!(recorded.contains("consent-missing: "), "{recorded}");
-    let shown = world.run(&["log", "show"]).stdout;
+    let shown = world.run(&["log", "tail", "-n", "50"]).stdout;
     assert!(String::from_utf8_lossy(&shown).contains("would-deny"));
     // With the word in the settings, and without the flag, the gate holds.
     let mut enforced = world.wrap_script(MANIFEST, &[], SCRIPT);

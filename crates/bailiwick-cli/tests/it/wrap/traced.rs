@@ -17,7 +17,7 @@ fn manifest(lines: &str) -> String {
 /// The records of one code.
 fn records(world: &World, code: &str) -> Vec<Value> {
     let all = world.recorded();
-    let read = all.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let read = all.lines().filter_map(|line| serde_json::from_str::<Value>(line.trim_end_matches(',')).ok());
     read.filter(|record| record.to_string().contains(code)).collect()
 }
 
