@@ -328,20 +328,22 @@ impl RegistryBuilder {
         self
     }
 
-    /// Holds every tool to what a manifest declares; one it does not declare is forbidden.
+    /// Holds every tool to what a manifest declares; one it does not declare is forbidden. Hosts in arguments are not judged:
+    /// tools here hold each connection to their authority.
     #[must_use]
     pub fn manifest(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            *rules = Rules::of(checked, tool.name()).unwrap_or_else(Rules::forbidden);
+            let declared = Rules::of(checked, tool.name()).map(Rules::without_hosts);
+            *rules = declared.unwrap_or_else(Rules::forbidden);
         }
         self
     }
 
-    /// Holds the tools that a manifest declares to it, and leaves others alone.
+    /// Holds the tools that a manifest declares to it as [`RegistryBuilder::manifest`] does, and leaves others alone.
     #[must_use]
     pub fn declared_by(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            if let Some(declared) = Rules::of(checked, tool.name()) {
+            if let Some(declared) = Rules::of(checked, tool.name()).map(Rules::without_hosts) {
                 *rules = declared;
             }
         }

@@ -83,6 +83,13 @@ impl Rules {
         self
     }
 
+    /// The same rules, without those on hosts in arguments: for tools that hold every connection to their authority themselves.
+    #[must_use]
+    pub fn without_hosts(mut self) -> Self {
+        self.hosts = None;
+        self
+    }
+
     /// The same rules, with authority never beyond this.
     #[must_use]
     pub fn with_ceiling(mut self, ceiling: Authority) -> Self {

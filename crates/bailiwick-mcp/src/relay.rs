@@ -27,7 +27,7 @@ mod waiting;
 
 pub use call::RemoteTool;
 pub use consent::{ClientConsent, ClientQuestion, ask_client};
-pub use counts::{Era, RelayCounts};
+pub use counts::{CallsInFlight, Era, RelayCounts};
 pub use features::{ClientFeature, ClientGate, FeatureVerdict, RootsAlone, visible};
 pub use pins::{ListKind, ListedTool, NoPins, PinKeeper};
 pub use redact::{Redacted, Redactor};
@@ -81,6 +81,8 @@ pub struct RelayOptions {
     pub redactor: Arc<Redactor>,
     /// What was done so far, for others to look at.
     pub counts: Arc<RelayCounts>,
+    /// The calls that this server is answering.
+    pub in_flight: Arc<CallsInFlight>,
     /// Where refusals are recorded.
     pub journal: Journal,
     /// Told what people may want to know, in one line.

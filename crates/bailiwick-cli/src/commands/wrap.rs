@@ -26,7 +26,7 @@ use anyhow::Context as _;
 use bailiwick_journal::format::{Event, Kind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
-use bailiwick_mcp::relay::{RelayCounts, StandIn};
+use bailiwick_mcp::relay::StandIn;
 use bailiwick_policy::settings::allows_audit;
 
 use self::choose::ChosenServer;
@@ -68,12 +68,8 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     };
     let began = server.began(args);
     journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
-    let counts = Arc::new(RelayCounts::default());
-    let serving = Arc::clone(&counts);
-    let recorder =
-        Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || serving.in_flight()));
-    let answer = match start(&server, recorder) {
-        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, (&journal, counts))?,
+    let answer = match start(&server, &gate, &journal) {
+        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
         Err(error) => {
             journal.append(Event::new(Kind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
@@ -167,7 +163,10 @@ fn allowed_audit(args: &Wrap) -> anyhow::Result<bool> {
 }
 
 /// Starts the server in its sandbox.
-fn start(server: &WrappedServer, recorder: Recorder) -> anyhow::Result<(Launched, Pipes)> {
+fn start(server: &WrappedServer, gate: &gate::Gate, journal: &Journal) -> anyhow::Result<(Launched, Pipes)> {
+    let in_flight = Arc::clone(&gate.in_flight);
+    let recorder =
+        Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || in_flight.now()));
     let (stdio, pipes) = Pipes::open()?;
     let launch = server_launch(&server.run, &server.asked, stdio, recorder).map_err(plain)?;
     let ready = launch.prepare()?;

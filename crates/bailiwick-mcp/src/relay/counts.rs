@@ -1,4 +1,4 @@
-//! What a relay has done so far, for those who want to look.
+//! What relays have done so far and one is doing now, for those who want to look.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,6 @@ pub struct RelayCounts {
     denials: AtomicU64,
     /// 0 while it is not known.
     era: AtomicU8,
-    /// The calls that the server is answering.
-    in_flight: Mutex<Vec<String>>,
     changed: Notify,
 }
 
@@ -60,22 +58,6 @@ impl RelayCounts {
         }
     }
 
-    /// The calls that the server is answering, by the names of their tools.
-    #[must_use]
-    pub fn in_flight(&self) -> Vec<String> {
-        self.calls_now().clone()
-    }
-
-    /// Notes a call that goes to the server, until the answer is dropped.
-    pub(super) fn serve(&self, tool: &str) -> CallInFlight<'_> {
-        self.calls_now().push(tool.to_owned());
-        CallInFlight { counts: self, tool: tool.to_owned() }
-    }
-
-    fn calls_now(&self) -> MutexGuard<'_, Vec<String>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until something has changed since the last wait.
     pub async fn changed(&self) {
         self.changed.notified().await;
@@ -102,15 +84,37 @@ impl RelayCounts {
     }
 }
 
+/// The calls that one server is answering, by the names of their tools.
+#[derive(Debug, Default)]
+pub struct CallsInFlight(Mutex<Vec<String>>);
+
+impl CallsInFlight {
+    /// What they are now.
+    #[must_use]
+    pub fn now(&self) -> Vec<String> {
+        self.locked().clone()
+    }
+
+    /// Notes a call that goes to the server, until the answer is dropped.
+    pub(super) fn serve(&self, tool: &str) -> CallInFlight<'_> {
+        self.locked().push(tool.to_owned());
+        CallInFlight { calls: self, tool: tool.to_owned() }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A call that the server is answering.
 pub(super) struct CallInFlight<'a> {
-    counts: &'a RelayCounts,
+    calls: &'a CallsInFlight,
     tool: String,
 }
 
 impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
-        let mut calls = self.counts.calls_now();
+        let mut calls = self.calls.locked();
         if let Some(at) = calls.iter().position(|call| *call == self.tool) {
             calls.remove(at);
         }

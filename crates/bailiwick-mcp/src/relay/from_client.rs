@@ -284,7 +284,7 @@ async fn run(shared: Arc<Shared>, asked: AskedCall) {
     };
     let call = RelayedCall::new((name.clone(), args), line, answer, shared.to_server.clone(), field);
     let answered = {
-        let _serving = shared.options.counts.serve(&name);
+        let _serving = shared.options.in_flight.serve(&name);
         admitted.run_with(&call).await
     };
     let line = match (call.take_answer(), answered.result) {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bailiwick_guard::{Registry, Session};
+use bailiwick_guard::{Registry, Rules, Session};
 use bailiwick_journal::Journal;
 use bailiwick_mcp::Tools;
-use bailiwick_mcp::relay::{Redactor, RelayCounts, RelayOptions, RemoteTool};
+use bailiwick_mcp::relay::{CallsInFlight, Redactor, RelayCounts, RelayOptions, RemoteTool};
 use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
 
 use super::WrappedServer;
@@ -23,6 +23,8 @@ pub(super) struct Gate {
     tools: Tools,
     marks: BTreeMap<String, Vec<String>>,
     pub(super) redactor: Arc<Redactor>,
+    /// The calls that the server is answering.
+    pub(super) in_flight: Arc<CallsInFlight>,
     checked: Checked,
     pins: KeptPins,
     approvals: Approvals,
@@ -39,10 +41,11 @@ impl Gate {
         let pins = KeptPins::open(&server.name, &server.identity, journal)?;
         let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
-        let builder =
-            checked.tools().iter().fold(builder, |builder, tool| builder.tool(RemoteTool::new(tool.name())));
-        let builder = builder.manifest(&checked).interceptor(pins.clone());
-        let builder = builder.audit(args.mode == GateMode::Audit);
+        let builder = checked.tools().iter().fold(builder, |builder, tool| {
+            let rules = Rules::of(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
+            builder.tool_with(RemoteTool::new(tool.name()), rules)
+        });
+        let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
         let tools = match &args.guardrails {
             None => Tools::Plain(builder.build()?),
             Some(file) => match guarded(file, builder)? {
@@ -52,7 +55,8 @@ impl Gate {
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
         let redactor = Arc::new(redactor(server));
-        Ok(Self { tools, marks: marks.collect(), redactor, checked, pins, approvals })
+        let in_flight = Arc::default();
+        Ok(Self { tools, marks: marks.collect(), redactor, in_flight, checked, pins, approvals })
     }
 
     /// What a relay needs of it.
@@ -71,6 +75,7 @@ impl Gate {
             client: Box::new(self.approvals),
             redactor: self.redactor,
             counts,
+            in_flight: self.in_flight,
             journal: journal.clone(),
             note: Box::new(note),
         }

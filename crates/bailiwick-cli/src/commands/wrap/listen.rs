@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use bailiwick_door::{Entry, Limits, Listening};
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Decision, Event, Kind};
-use bailiwick_launch::{Launched, Recorder};
+use bailiwick_launch::Launched;
 use bailiwick_mcp::CancellationToken;
 use bailiwick_mcp::http::PATH;
 use bailiwick_mcp::relay::listen::{Conversation, Listener, Servers};
@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use super::WrappedServer;
 use super::gate::Gate;
+use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use super::supervise::attend;
@@ -83,6 +84,7 @@ struct StartedServer {
     stdout: PipeReader,
     errors: std::thread::JoinHandle<()>,
     options: RelayOptions,
+    refused: SandboxRefusals,
 }
 
 /// Starts servers, one after the other.
@@ -111,12 +113,13 @@ impl Starter {
 
     fn start(&self) -> anyhow::Result<StartedServer> {
         let gate = Gate::new(&self.args, &self.server, &self.journal)?;
-        let recorder = Recorder::session(&self.server.name, self.journal.clone());
-        let (launched, pipes) = super::start(&self.server, recorder)?;
+        let (mut launched, pipes) = super::start(&self.server, &gate, &self.journal)?;
+        let refused =
+            SandboxRefusals::record(&mut launched, &self.server.name, &self.journal, &gate.in_flight);
         let log = ServerLog::open(&self.server.name, gate.redactor.clone(), self.server.is_recorded);
         let errors = log.follow(pipes.stderr);
         let options = gate.into_options(&self.journal, Arc::clone(&self.counts), move |line| log.write(line));
-        Ok(StartedServer { launched, stdin: pipes.stdin, stdout: pipes.stdout, errors, options })
+        Ok(StartedServer { launched, stdin: pipes.stdin, stdout: pipes.stdout, errors, options, refused })
     }
 }
 
@@ -161,10 +164,12 @@ async fn until_it_ends(
     client: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) {
-    let StartedServer { mut launched, stdin, stdout, errors, options } = started;
-    let ended = attend(options, client, (&mut launched, stdin, stdout), stop.cancelled()).await;
+    let StartedServer { mut launched, stdin, stdout, errors, options, refused } = started;
+    let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), stop.cancelled()).await;
     let how = ended.map_or_else(|fault| format!("{fault:#}"), |ended| ended.to_string());
     let finished = tokio::task::spawn_blocking(move || {
+        // What it was refused last is recorded before its end.
+        drop(launched.observations());
         // That an end cannot be recorded is said by the journal itself.
         drop(launched.finish(&how));
         drop(errors.join());

@@ -47,12 +47,13 @@ pub(super) fn relay(
     gate: Gate,
     mut launched: Launched,
     pipes: Pipes,
-    (journal, counts): (&Journal, Arc<RelayCounts>),
+    journal: &Journal,
 ) -> anyhow::Result<Answer> {
     let log = ServerLog::open(&server.name, gate.redactor.clone(), server.is_recorded);
     let errors = log.follow(pipes.stderr);
-    let refused = SandboxRefusals::record(&mut launched, &server.name, journal, &counts);
+    let refused = SandboxRefusals::record(&mut launched, &server.name, journal, &gate.in_flight);
     let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
+    let counts = Arc::new(RelayCounts::default());
     let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {

@@ -75,6 +75,7 @@ impl Relayed {
             client: Box::new(RootsAlone),
             redactor: Arc::new(redactor),
             counts: Default::default(),
+            in_flight: Default::default(),
             journal,
             note: Box::new(|_| {}),
         };
