@@ -142,9 +142,11 @@ pub(crate) struct Watched {
     hearer: Arc<Hearer>,
 }
 
+type Hear = dyn Fn(&Observation) + Send + Sync;
+
 /// Who hears of things as they are seen.
 #[derive(Default)]
-struct Hearer(OnceLock<Box<dyn Fn(&Observation) + Send + Sync>>);
+struct Hearer(OnceLock<Box<Hear>>);
 
 impl std::fmt::Debug for Hearer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

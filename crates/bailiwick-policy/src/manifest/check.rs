@@ -96,7 +96,7 @@ impl Manifest {
                     lines.iter().map(|line| Ok(Declared { value: resolve(&line.value)?, span: line.span }));
                 each.collect::<Result<Vec<_>, Finding>>()
             };
-            let rules = tool.rules.iter().map(|rule| rule.with_lines(&resolved)).collect::<Result<_, _>>()?;
+            let rules = tool.rules.iter().map(|rule| rule.with_lines(resolved)).collect::<Result<_, _>>()?;
             tools.push(CheckedTool { name: tool.name.clone(), authority, bound, rules });
         }
         Ok(Checked { manifest: self, authority, tools, hidden })

@@ -11,9 +11,13 @@ use super::{assert_none, repo};
 
 /// The most lines of a crate.
 const MOST: usize = 9_000;
-/// Crates that may have more: every dialect, and every command.
-const LARGER: [(&str, usize); 3] =
-    [("bailiwick-policy", 12_300), ("bailiwick-cli", 12_600), ("bailiwick-confine", 9_700)];
+/// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
+const LARGER: [(&str, usize); 4] = [
+    ("bailiwick-policy", 12_800),
+    ("bailiwick-cli", 12_600),
+    ("bailiwick-confine", 9_800),
+    ("bailiwick-guardrails", 9_400),
+];
 /// How many equal lines are a repetition.
 const EQUAL: usize = 6;
 
@@ -134,7 +138,7 @@ fn the_rule_sees_a_crate_that_is_too_large() {
         file("a", 2),
         file("b", MOST),
         file("bailiwick-cli", MOST + 1),
-        file("bailiwick-policy", 12_301),
+        file("bailiwick-policy", 12_801),
         SourceFile {
             owner: "c".to_owned(),
             path: String::new(),
@@ -143,7 +147,7 @@ fn the_rule_sees_a_crate_that_is_too_large() {
     ];
     assert_eq!(
         too_large(&files),
-        ["a has 9001 lines, 9000 are the most", "bailiwick-policy has 12301 lines, 12300 are the most"]
+        ["a has 9001 lines, 9000 are the most", "bailiwick-policy has 12801 lines, 12800 are the most"]
     );
 }
 
