@@ -205,7 +205,8 @@ impl Gate {
         grant: &Grant,
         approval: Option<Approval>,
     ) -> Result<Permit, Box<Stop>> {
-        if let Err(denial) = self.check_grant(grant).and_then(|()| self.check_past(&call, entry, grant)) {
+        let past = self.check_grant(grant).and_then(|()| self.check_past(&call, entry, grant));
+        if let Err(denial) = past {
             return Err(Stop::deny(call, denial));
         }
         let effective = counted.effective.get_or_init(|| effective(entry, grant.authority()));
@@ -251,7 +252,7 @@ impl Gate {
         }
     }
 
-    /// Generation, revocation, and the budget.
+    /// Generation and revocation.
     fn check_grant(&self, grant: &Grant) -> Result<(), Denial> {
         if grant.registry() != self.shared.id {
             return Err(Denial::new(DenialCode::GrantElsewhere, "the grant belongs to another registry"));
@@ -264,15 +265,18 @@ impl Gate {
             let message = format!("the grant is not good in generation {now}");
             return Err(Denial::new(DenialCode::GenerationOver, message));
         }
-        // Taken for good only when the call runs; but no one is asked about a call that cannot.
-        if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
+        Ok(())
     }
 
-    /// The constraints: forbidden, max_invocations, only_after.
+    /// The constraints: forbidden, max_invocations, only_after; then the budget.
     fn check_past(&self, call: &Call, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
         let judged =
             entry.rules.judge_past(&entry.name, grant).map_or_else(Verdict::Deny, |()| Verdict::Allow);
-        if let Verdict::Deny(denial) = self.audited(call, judged) { Err(denial) } else { Ok(()) }
+        if let Verdict::Deny(denial) = self.audited(call, judged) {
+            return Err(denial);
+        }
+        // Taken for good only when the call runs; but no one is asked about a call that cannot.
+        if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
     }
 
     /// The same verdict; where verdicts are only recorded, what would be refused or asked about is allowed.

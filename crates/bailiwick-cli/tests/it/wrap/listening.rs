@@ -24,6 +24,11 @@ capabilities = ["fs:read:/var/tmp/shelf/**"]
 name = "pid"
 capabilities = []
 
+[[tools.rules]]
+when = { argument = "/branch", matches = '^release/' }
+then = "deny"
+message = "releases are cut by people"
+
 [[tools]]
 name = "pair"
 capabilities = []
@@ -60,9 +65,13 @@ struct Listening {
 
 impl Listening {
     fn start(world: &World) -> Self {
+        Self::start_with(world, &[])
+    }
+
+    fn start_with(world: &World, options: &[&str]) -> Self {
         let manifest = world.write("shelf.toml", MANIFEST);
         let mut command = world.bailiwick(&["wrap", "--listen", "--manifest"]);
-        command.arg(manifest).args(["--", "/bin/sh", "-c", SERVER]);
+        command.arg(manifest).args(options).args(["--", "/bin/sh", "-c", SERVER]);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -234,6 +243,27 @@ fn a_session_has_a_server_of_its_own_and_its_calls_are_judged() {
     for event in ["sandbox-started", "tool-called", "message-ambiguous", "session-ended"] {
         assert!(recorded.contains(event), "{event}: {recorded}");
     }
+}
+
+#[test]
+fn rules_hold_over_http_and_audit_only_records_them() {
+    let world = World::new();
+    let release = json!({ "branch": "release/1" });
+    let listening = Listening::start(&world);
+    let session = listening.open_session();
+    let refused = listening.call(&session, "pid", &release).answer();
+    assert_eq!(refused["result"]["_meta"]["dev.bailiwick/decision"]["code"], "argument-rule", "{refused}");
+    listening.end();
+
+    std::fs::create_dir_all(world.path(".config/bailiwick")).expect("a folder");
+    world.write(".config/bailiwick/config.toml", "[wrap]\naudit = true\n");
+    let listening = Listening::start_with(&world, &["--mode", "audit"]);
+    let session = listening.open_session();
+    let passed = listening.call(&session, "pid", &release).answer();
+    assert!(passed["result"]["content"].is_array() && passed["result"]["isError"].is_null(), "{passed}");
+    listening.end();
+    let recorded = world.recorded();
+    assert!(recorded.contains("would-deny") && recorded.contains("argument-rule: "), "{recorded}");
 }
 
 #[test]
