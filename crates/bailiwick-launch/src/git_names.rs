@@ -69,7 +69,8 @@ fn repositories(directory: &Path) -> BTreeSet<Repository> {
         let mut level = vec![directory.to_owned()];
         let mut left = MAX_DIRECTORIES;
         for _ in 0..2 {
-            level = level.iter().flat_map(|above| directories_in(above)).take(left).collect();
+            let below = level.iter().flat_map(|above| directories_in(above));
+            level = below.filter(|below| !below.ends_with(".git")).take(left).collect();
             left = left.saturating_sub(level.len());
             found.extend(level.iter().filter_map(|below| Repository::at(below)));
         }
