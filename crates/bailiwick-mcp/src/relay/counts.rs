@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -84,24 +85,42 @@ impl RelayCounts {
     }
 }
 
+/// How long after its answer a call may still be the reason of a refusal: the sandbox's word of it comes another way than the
+/// answer, and may come later.
+const LATE: Duration = Duration::from_secs(1);
+
 /// The calls that one server is answering, by the names of their tools.
 #[derive(Debug, Default)]
-pub struct CallsInFlight(Mutex<Vec<String>>);
+pub struct CallsInFlight(Mutex<Vec<ServedCall>>);
+
+#[derive(Debug)]
+struct ServedCall {
+    tool: String,
+    ended: Option<Instant>,
+}
 
 impl CallsInFlight {
-    /// What they are now.
+    /// Those that what the server does now may belong to: calls in flight, and calls that were answered within the last second.
+    /// Each tool stands once.
     #[must_use]
     pub fn now(&self) -> Vec<String> {
-        self.locked().clone()
+        let mut calls = self.locked();
+        calls.retain(|call| call.ended.is_none_or(|ended| ended.elapsed() < LATE));
+        let mut tools: Vec<String> = calls.iter().map(|call| call.tool.clone()).collect();
+        tools.sort_unstable();
+        tools.dedup();
+        tools
     }
 
     /// Notes a call that goes to the server, until the answer is dropped.
     pub(super) fn serve(&self, tool: &str) -> CallInFlight<'_> {
-        self.locked().push(tool.to_owned());
+        let mut calls = self.locked();
+        calls.retain(|call| call.ended.is_none_or(|ended| ended.elapsed() < LATE));
+        calls.push(ServedCall { tool: tool.to_owned(), ended: None });
         CallInFlight { calls: self, tool: tool.to_owned() }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<ServedCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,8 +134,8 @@ pub(super) struct CallInFlight<'a> {
 impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
         let mut calls = self.calls.locked();
-        if let Some(at) = calls.iter().position(|call| *call == self.tool) {
-            calls.remove(at);
+        if let Some(call) = calls.iter_mut().find(|call| call.tool == self.tool && call.ended.is_none()) {
+            call.ended = Some(Instant::now());
         }
     }
 }
