@@ -28,6 +28,12 @@ fn a_refused_program_is_recorded_with_the_tool_and_told_at_the_end() {
     let script = SCRIPT.replace("SECRET", &secret.display().to_string());
     let mut wrapped = world.wrap_script(&manifest(""), &[], &script);
     assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "done");
+    // The sandbox's word of a refusal comes another way than the answer.
+    let told = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        !records(&world, "exec-not-granted").is_empty()
+    });
+    assert!(told, "{}", world.recorded());
     let ended = wrapped.ask(&call(2, "look", &json!({})));
     let why = ended["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("exited with 3") || why.contains('3'), "{ended}");
