@@ -201,7 +201,10 @@ def responses(handler, body):
     items = [{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content}]
     for call in calls:
         item = {"id": f"item_{call['id']}", "call_id": call["id"], "name": call["name"], "status": "completed"}
-        if "input" in call:  # a tool that takes free text
+        if "search" in call:  # for tools that are not offered at once
+            item = {"type": "tool_search_call", "id": item["id"], "call_id": call["id"], "status": "completed"}
+            item |= {"execution": "client", "arguments": {"query": call["search"], "limit": 20}}
+        elif "input" in call:  # a tool that takes free text
             item |= {"type": "custom_tool_call", "input": call["input"]}
         else:
             item |= {"type": "function_call", "arguments": json.dumps(call["arguments"])}

@@ -2,6 +2,7 @@
 
 For every session: the settings are snapshotted, `bailiwick install` is run, the agent works off the script, then the
 settings must still be what `install` wrote, and `install --undo` must bring back the snapshot byte for byte.
+A script with `wrap` has its servers put behind `bailiwick wrap` instead of hooks (`install --servers`).
 See README.md for what a script may say.
 """
 
@@ -61,6 +62,10 @@ def prepare(world, case):
 
 
 def settings_paths(world, case):
+    if case.get("wrap"):
+        if world.client.servers_file is None:
+            raise Unsupported("its servers are not wrapped here")
+        return [os.path.join(world.home, world.client.servers_file)]
     if case.get("install") == "project":
         names = getattr(world.client, "project_settings", world.client.settings)
         return [os.path.join(world.project, name) for name in names]
@@ -68,6 +73,8 @@ def settings_paths(world, case):
 
 
 def install(world, case, *more):
+    if case.get("wrap"):
+        return world.run("install", "--servers", "--client", world.client.agent, *more)
     scope = ["--project", "."] if case.get("install") == "project" else []
     return world.run("install", "--hooks", world.client.agent, *scope, *more)
 
@@ -178,6 +185,66 @@ def expect_tools(client, offered):
             raise Failed(f"tools.txt says `{name}` has {arguments}, but it is offered with {offered.get(found)}")
 
 
+def expect_offered(world, case, offered):
+    """Tools of servers that the model must have been offered at once, and such that it must not."""
+    if world.client.searches_tools:
+        return  # what it found is what it was told
+    for server, wanted in case.get("offered", {}).items():
+        for tool, is_there in wanted.items():
+            call = world.client.server_call(server, tool, {})
+            name = call["name"]
+            if (name in offered) != is_there:
+                raise Failed(f"the model was {'not ' if is_there else ''}offered `{name}`: {sorted(offered)}")
+
+
+def expect_records(world, case):
+    """What the journal must have."""
+    if "recorded" in case:
+        journal = world.run("log", "export").stdout
+        for text in case["recorded"]:
+            if world.filled(text) not in journal:
+                raise Failed(f"the journal does not have `{text}`:\n{journal[-2000:]}")
+
+
+def install_all(world, case, paths):
+    """Installs, as a person would; what the settings are then. Prefixes are first undone once, byte for byte."""
+    before = {path: world.read(path) for path in paths}
+    install(world, case)
+    if case.get("wrap"):
+        for path in paths:
+            if b'"wrap"' not in world.read(path):
+                raise Failed(f"no server is wrapped in `{path}`:\n{world.read(path)}")
+        install(world, case, "--undo")
+        expect_same(world, before)
+        install(world, case)
+    else:
+        world.client.trust_hooks(world)
+    installed = {path: world.read(path) for path in paths}
+    if not case.get("wrap"):
+        world.record()
+    return installed
+
+
+def expect_same(world, before):
+    for path, text in before.items():
+        if world.read(path) != text:
+            raise Failed(f"`install --undo` left in `{path}`:\n{world.read(path)}\ninstead of\n{text}")
+
+
+def expect_undone(world, case, installed, before):
+    """The client left the settings alone, and `--undo` restores them; in a file that the client writes, the entries."""
+    touched = [path for path, text in installed.items() if world.read(path) != text]
+    own = bool(case.get("wrap")) and world.client.writes_servers_file
+    if touched and not own:
+        raise Failed(f"`{touched[0]}` is not what `install` wrote:\n{world.read(touched[0])}")
+    install(world, case, "--undo")
+    expect_same(world, {path: text for path, text in before.items() if path not in touched})
+    for path in touched:
+        now, then = (json.loads(text)["mcpServers"] for text in (world.read(path), before[path]))
+        if now != then:
+            raise Failed(f"`install --undo` left in `{path}`:\n{now}\ninstead of\n{then}")
+
+
 def session(client, case, program, cache, keep):
     """One script through one client; why it failed, or None."""
     model = Model(Script({})).start()
@@ -187,32 +254,28 @@ def session(client, case, program, cache, keep):
         paths = settings_paths(world, case)
         world.settings = paths[0]
         model.script = Script(conversations(world, case))
+        if case.get("wrap"):
+            world.bring_packages()
         prepare(world, case)
         before = {path: world.read(path) for path in paths}
-        install(world, case)
-        client.trust_hooks(world)
-        installed = {path: world.read(path) for path in paths}
+        installed = install_all(world, case, paths)
         for command in case.get("late", []):
             subprocess.run(["sh", "-ec", command], cwd=world.project, check=True)
-        world.record()
         if case.get("program_is_gone"):
             os.unlink(world.bailiwick)
         output = start(world, case)
         told = model.script.everything_told()
         expect_turns(world, case, model.script)
         expect_tools(client, model.script.offered)
+        expect_offered(world, case, model.script.offered)
         expect_verdicts(world, case)
         expect_files(world, case)
+        expect_records(world, case)
         for text in case.get("never_told", []):
             if text in told:
                 raise Failed(f"the model was told `{text}`")
-        for path in paths:
-            if world.read(path) != installed[path] and not case.get("settings_change"):
-                raise Failed(f"`{path}` is not what `install` wrote:\n{world.read(path)}")
-        install(world, case, "--undo")
-        for path in paths:
-            if world.read(path) != before[path] and not case.get("settings_change"):
-                raise Failed(f"`install --undo` left in `{path}`:\n{world.read(path)}\ninstead of\n{before[path]}")
+        if not case.get("settings_change"):
+            expect_undone(world, case, installed, before)
     except (Failed, RuntimeError, subprocess.SubprocessError, OSError) as error:
         failure = f"{error}\n-- hook calls\n{shown_calls(world)}\n-- the client said\n{output[-1500:]}\n-- requests\n{model.log[-12:]}"
     finally:

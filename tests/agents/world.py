@@ -37,7 +37,8 @@ class World:
         self.bin = os.path.join(self.folder, "bin")
         self.bailiwick = os.path.join(self.bin, "bailiwick")
         self.settings = os.path.join(self.home, client.settings[0])
-        self.client, self.url, self.program = client, url, program
+        self.client, self.url, self.program, self.cache = client, url, program, cache
+        self.directories = {}
         for folder in (self.project, self.events, self.bin):
             os.makedirs(folder)
         os.link(program, self.bailiwick) if same_device(program, self.bin) else shutil.copy(program, self.bailiwick)
@@ -45,7 +46,19 @@ class World:
 
     def environment(self):
         plain = {"HOME": self.home, "PATH": self.path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/bash"}
-        return plain | self.client.environment(self.url)
+        variables = plain | self.client.environment(self.url) | self.directories
+        if self.directories:
+            # Where npm's settings are among the variables, it is not certain what `npx` would run.
+            variables = {name: value for name, value in variables.items() if not name.startswith("npm_config_")}
+        return variables
+
+    def bring_packages(self):
+        """Packages that were fetched before the network was taken away, in directories that are not the usual ones."""
+        fetched = os.path.join(self.cache, "fetched")
+        for variable, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state")):
+            own = os.path.join(self.folder, "xdg", usual)
+            shutil.copytree(os.path.join(fetched, usual, "bailiwick/store"), os.path.join(own, "bailiwick/store"), symlinks=True)
+            self.directories[variable] = own
 
     # -- files
 

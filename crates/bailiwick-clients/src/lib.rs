@@ -92,6 +92,12 @@ pub struct EntryChange {
     before: String,
     /// The same part, as it became.
     made: String,
+    /// The variables that were added.
+    #[serde(default)]
+    variables: Vec<(String, String)>,
+    /// Whether the table of variables was added with them.
+    #[serde(default)]
+    is_new_table: bool,
 }
 
 /// The servers that a text starts as programs.
@@ -122,7 +128,7 @@ pub fn wrap(
         let mut server = entry.server();
         if let Some(prefix) = Some(&server).filter(|server| !server.is_wrapped()).and_then(&mut prefix) {
             let splices = splice::wrapping(form, text, &entry, &prefix)?;
-            changes.push(splice::as_change(text, &splices, entry.path.clone()));
+            changes.push(splice::as_change(text, &splices, &entry, &prefix));
             all.extend(splices);
             let before = std::iter::once(prefix.program).chain(prefix.arguments);
             server.command.splice(0..0, before);
@@ -136,8 +142,9 @@ pub fn wrap(
     Ok(Wrapped { text: bom.to_owned() + &changed, changes })
 }
 
-/// Takes away the prefixes that [`wrap`] put there. What a person wrote elsewhere stays; an entry that a person edited
-/// since loses the prefix only.
+/// Takes away the prefixes that [`wrap`] put there. What a person wrote elsewhere stays; an entry that was edited since, or
+/// that a client wrote anew, loses the prefix and the variables that came with it. Variables in a TOML table with a heading of
+/// its own stay there in that case.
 ///
 /// # Errors
 /// If the text cannot be read, or cannot be changed without harm.
@@ -153,7 +160,8 @@ pub fn unwrap(form: &ServersForm, text: &str, changes: &[EntryChange]) -> Result
         let all = entries(form, &tree)?;
         let Some(entry) = all.iter().find(|entry| entry.path == server.path) else { continue };
         let exact = change.and_then(|change| splice::restoring(&text, entry, &change.before, &change.made));
-        let splices = exact.map_or_else(|| splice::unwrapping(&text, entry), |splice| Some(vec![splice]));
+        let splices =
+            exact.map_or_else(|| splice::unwrapping(&text, entry, change), |splice| Some(vec![splice]));
         let unwritable = || SettingsError::Unwritable(server.name().to_owned());
         let after = splice::apply(&text, splices.ok_or_else(unwritable)?);
         let left = servers(form, &after)?.into_iter().find(|left| left.path == server.path);

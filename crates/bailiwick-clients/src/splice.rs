@@ -28,14 +28,34 @@ pub(crate) fn apply(text: &str, mut splices: Vec<Splice>) -> String {
 }
 
 /// What undoes these splices: the whole part that they change, before and after.
-pub(crate) fn as_change(text: &str, splices: &[Splice], path: Vec<String>) -> EntryChange {
+pub(crate) fn as_change(
+    text: &str,
+    splices: &[Splice],
+    entry: &Entry<'_>,
+    prefix: &CommandPrefix,
+) -> EntryChange {
     let start = splices.iter().map(|splice| splice.at.start).min().unwrap_or_default();
     let end = splices.iter().map(|splice| splice.at.end).max().unwrap_or_default();
     let shifted = splices
         .iter()
         .map(|splice| Splice { at: splice.at.start - start..splice.at.end - start, new: splice.new.clone() });
     let before = part(text, start..end);
-    EntryChange { path, before: before.to_owned(), made: apply(before, shifted.collect()) }
+    EntryChange {
+        path: entry.path.clone(),
+        before: before.to_owned(),
+        made: apply(before, shifted.collect()),
+        variables: missing(entry, prefix).cloned().collect(),
+        is_new_table: entry.variables.is_none(),
+    }
+}
+
+/// The variables that an entry does not have yet.
+fn missing<'a>(
+    entry: &'a Entry<'_>,
+    prefix: &'a CommandPrefix,
+) -> impl Iterator<Item = &'a (String, String)> {
+    let known = entry.variables.and_then(|field| field.value.fields()).unwrap_or_default();
+    prefix.variables.iter().filter(|(name, _)| !known.iter().any(|field| field.name == *name))
 }
 
 /// Puts back what was there, if what we made of it is still as it was.
@@ -76,8 +96,49 @@ pub(crate) fn wrapping(
     Ok(splices)
 }
 
-/// Takes the prefix away from an entry that a person has edited since.
-pub(crate) fn unwrapping(text: &str, entry: &Entry<'_>) -> Option<Vec<Splice>> {
+/// Takes the prefix and our variables away from an entry that was written anew since.
+pub(crate) fn unwrapping(text: &str, entry: &Entry<'_>, change: Option<&EntryChange>) -> Option<Vec<Splice>> {
+    let variables = change.map(|change| without_variables(text, entry, change));
+    let command = without_prefix(text, entry)?;
+    Some(command.into_iter().chain(variables.into_iter().flatten()).collect())
+}
+
+/// Takes away the variables that we added and that are what we wrote; the table too, if it was ours and would be empty.
+fn without_variables(text: &str, entry: &Entry<'_>, change: &EntryChange) -> Vec<Splice> {
+    let Some((field, fields)) = entry.variables.and_then(|field| Some((field, field.value.fields()?))) else {
+        return Vec::new();
+    };
+    let is_ours = |field: &Field| {
+        change.variables.iter().any(|(name, value)| *name == field.name && field.value.text() == Some(value))
+    };
+    if !part(text, field.value.span.clone()).starts_with('{') || !fields.iter().any(is_ours) {
+        return Vec::new();
+    }
+    if fields.iter().all(is_ours) {
+        return match entry.table.fields().filter(|_| change.is_new_table) {
+            Some(all) => removing(all, |one| one.name == field.name),
+            None => vec![Splice { at: field.value.span.clone(), new: "{}".to_owned() }],
+        };
+    }
+    removing(fields, is_ours)
+}
+
+/// Removes some fields of a table, each with what parts it from the next one, or from the one before. One at least stays.
+fn removing(fields: &[Field], is_gone: impl Fn(&Field) -> bool) -> Vec<Splice> {
+    let last_kept = fields.iter().rposition(|field| !is_gone(field));
+    let inner = fields.iter().zip(fields.iter().skip(1)).enumerate();
+    let inner = inner.filter(|(at, (field, _))| Some(*at) < last_kept && is_gone(field));
+    let mut splices: Vec<Splice> = inner
+        .map(|(_, (field, next))| Splice { at: field.key.start..next.key.start, new: String::new() })
+        .collect();
+    let kept = last_kept.and_then(|at| fields.get(at));
+    if let (Some(kept), Some(last)) = (kept, fields.last()) {
+        splices.push(Splice { at: kept.value.span.end..last.value.span.end, new: String::new() });
+    }
+    splices
+}
+
+fn without_prefix(text: &str, entry: &Entry<'_>) -> Option<Vec<Splice>> {
     let (items, program) = match &entry.command {
         CommandPlace::List(list) => (list.items()?, None),
         CommandPlace::Program { program, arguments } => (arguments.as_ref()?.value.items()?, Some(program)),
@@ -179,9 +240,7 @@ impl Writing<'_> {
     ) -> Result<Option<Splice>, SettingsError> {
         let field = self.entry.variables;
         let known = field.and_then(|field| field.value.fields()).unwrap_or_default();
-        let missing =
-            prefix.variables.iter().filter(|(name, _)| !known.iter().any(|field| field.name == *name));
-        let items: Vec<String> = missing
+        let items: Vec<String> = missing(self.entry, prefix)
             .map(|(name, value)| match self.syntax {
                 Syntax::Json => format!("{}: {}", self.quoted(name), self.quoted(value)),
                 Syntax::Toml => format!("{name} = {}", self.quoted(value)),

@@ -136,6 +136,31 @@ fn variables_are_added_once_and_a_persons_value_stays() {
 }
 
 #[test]
+fn what_a_client_wrote_anew_loses_the_prefix_and_our_variables() {
+    let anew = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        serde_json::to_string_pretty(&value).unwrap()
+    };
+    for text in [
+        r#"{"mcpServers":{"a":{"command":"x","args":["y"]}}}"#,
+        r#"{"mcpServers":{"a":{"command":"x","args":["y"],"env":{}}}}"#,
+        r#"{"mcpServers":{"a":{"args":["y"],"command":"x","env":{"A":"1","Z":"2"},"type":"stdio"}}}"#,
+        r#"{"mcpServers":{"a":{"command":"x","args":["y"],"env":{"XDG_STATE_HOME":"/mine"}}}}"#,
+    ] {
+        let made = wrapped(&JSON, text, XDG);
+        let left = unwrap(&JSON, &anew(&made.text), &made.changes).unwrap();
+        assert_eq!(anew(&left), anew(text), "{left}");
+        // What a person changed of them is the person's.
+        let edited = anew(&made.text).replace("/x/config", "/other");
+        assert!(unwrap(&JSON, &edited, &made.changes).unwrap().contains("/other"), "{text}");
+    }
+    let text = "[mcp_servers.a]\ncommand = \"x\"\nargs = [\"y\"]\nrequired = true\n";
+    let made = wrapped(&TOML, text, XDG);
+    let edited = made.text.replace("args = [", "args = [ ");
+    assert_eq!(unwrap(&TOML, &edited, &made.changes).unwrap(), text.replace("args = [", "args = [ "));
+}
+
+#[test]
 fn a_prefix_that_a_person_wrote_is_neither_doubled_nor_taken_away() {
     let text = r#"{"mcpServers":{"a":{"command":"bailiwick","args":["wrap","--manifest","m","--","npx"]}}}"#;
     assert!(servers(&JSON, text).unwrap()[0].is_wrapped());

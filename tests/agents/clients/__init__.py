@@ -28,6 +28,11 @@ class Client:
     other_names = {}
     #: files that `install` may write, below the home or the project
     settings = ()
+    #: the file below the home that has its servers, and whether the client itself writes to it; None if no script wraps them
+    servers_file = None
+    writes_servers_file = False
+    #: whether tools of servers are offered only to a model that searches for them
+    searches_tools = False
 
     def __init__(self, cache):
         self.cache = cache

@@ -16,6 +16,8 @@ class Claude(Client):
     program = "claude"
     agent = "claude-code"
     settings = (".claude/settings.json",)
+    servers_file = ".claude.json"
+    writes_servers_file = True
 
     def environment(self, url):
         return {

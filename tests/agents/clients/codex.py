@@ -31,6 +31,8 @@ class Codex(Client):
     program = "codex"
     agent = "codex"
     settings = (".codex/hooks.json",)
+    servers_file = ".codex/config.toml"
+    searches_tools = True
     other_names = {"Bash": None, "apply_patch": None}
     model = "gpt-5.5"
 
@@ -78,7 +80,8 @@ class Codex(Client):
             server.wait()
 
     def add_server(self, world, name, command):
-        entry = f"\n[mcp_servers.{name}]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n"
+        # It begins its first turn without the tools of a server that is not up yet, unless the server is required.
+        entry = f"\n[mcp_servers.{name}]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\nrequired = true\n"
         with open(os.path.join(world.home, ".codex/config.toml"), "a", encoding="utf-8") as file:
             file.write(entry)
 
@@ -88,6 +91,9 @@ class Codex(Client):
 
     def call_shell(self, action):
         return {"name": "exec_command", "arguments": {"cmd": action["shell"]}}
+
+    def call_find_tools(self, action):
+        return {"name": "tool_search", "search": action["find_tools"]}
 
     def call_read(self, action):
         raise Unsupported("it reads files with its shell")

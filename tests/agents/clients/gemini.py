@@ -14,6 +14,7 @@ class Gemini(Client):
     needs_node = True
     agent = "gemini"
     settings = (".gemini/settings.json",)
+    servers_file = ".gemini/settings.json"
 
     def configure(self, world, url):
         world.write_json(

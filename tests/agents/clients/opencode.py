@@ -13,6 +13,7 @@ class OpenCode(Client):
     program = "opencode"
     agent = "opencode"
     settings = (".config/opencode/plugin/bailiwick.js",)
+    servers_file = ".config/opencode/opencode.json"
     project_settings = (".opencode/plugin/bailiwick.js",)
 
     def configure(self, world, url):
@@ -26,6 +27,8 @@ class OpenCode(Client):
         world.write_json(
             os.path.join(world.home, ".config/opencode/opencode.json"),
             {
+                # It adds this line itself where it is missing.
+                "$schema": "https://opencode.ai/config.json",
                 "autoupdate": False,
                 "share": "disabled",
                 "model": "scripted/scripted",
