@@ -126,6 +126,7 @@ impl View {
                         self.sockets.push(path);
                     }
                 }
+                Endpoint::Private => {} // nothing of the host
                 user @ (Endpoint::Wayland | Endpoint::DbusSession) => self.notes.push(format!(
                     "`ipc:connect:{user}` gives no socket: its path is each user's own; \
                      write it out, as in `ipc:connect:unix:/run/user/1000/bus`"

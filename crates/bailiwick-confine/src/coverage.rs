@@ -5,9 +5,11 @@ use bailiwick_policy::enforcement::mechanism::{
     DeclaredServices, EnvironmentMechanism, FileMechanism, Layers, LimitMechanism, Mechanism,
     NetworkMechanism, ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
-use bailiwick_policy::enforcement::{Coverage, judge};
+use bailiwick_policy::enforcement::{Coverage, Floor, judge};
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::Plan;
+
+use crate::refusal::Refusal;
 
 /// What the host gives and what the plan came to.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,12 @@ pub fn native_mechanism() -> Mechanism {
     let all = &[Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize, Limit::Timeout];
     let how = "control groups, and a resource limit for the size of files";
     mechanism(means, LimitMechanism::Supervised(all, how))
+}
+
+/// Refuses what holds a plan less well than asked; without a floor, than the plan's own.
+pub(crate) fn ensure_floor(coverage: &Coverage, plan: &Plan, floor: Option<&Floor>) -> Result<(), Refusal> {
+    let shortfalls = coverage.below(floor.unwrap_or(&plan.floor()));
+    if shortfalls.is_empty() { Ok(()) } else { Err(Refusal::BelowFloor { shortfalls }) }
 }
 
 /// What it holds a plan with here.

@@ -50,10 +50,7 @@ pub fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<HostP
     let situation = Situation { own_user_namespace: false, ..Situation::of_sandbox() };
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
     let coverage = judge::coverage(plan, &mechanism(level, limits.mechanism()));
-    let shortfalls = coverage.below(options.floor.as_ref().unwrap_or(&plan.floor()));
-    if !shortfalls.is_empty() {
-        return Err(Refusal::BelowFloor { shortfalls });
-    }
+    crate::coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
     let mut found = Found::of(plan, &command, options)?;
     let ruleset = Ruleset::build(&std::mem::take(&mut found.rules))
         .map_err(|fault| Fault::new(Step::Rules, fault.errno()))?;

@@ -30,7 +30,7 @@ pub(crate) const READ_FILE: Access = 1 << 2;
 pub(crate) const READ_DIR: Access = 1 << 3;
 /// Remove files and folders.
 pub(crate) const REMOVE: Access = 1 << 4 | 1 << 5;
-/// Make folders, files, pipes and links. Never sockets, whose names reach out to the host, nor devices.
+/// Make folders, files, pipes and links. Not sockets, whose names reach out to the host, nor devices.
 pub(crate) const MAKE: Access = 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12;
 /// Move and link between folders.
 pub(crate) const REFER: Access = 1 << 13;
@@ -55,11 +55,13 @@ pub(crate) const DEVICE: Access = READ_FILE | WRITE_FILE | TRUNCATE;
 /// A terminal of one's own.
 pub(crate) const TERMINAL: Access = DEVICE | IOCTL_DEV;
 
+/// Make sockets: only where nothing of the host is.
+pub(crate) const MAKE_SOCKET: Access = 1 << 9;
+
 const MAKE_CHAR: Access = 1 << 6;
-const MAKE_SOCK: Access = 1 << 9;
 const MAKE_BLOCK: Access = 1 << 11;
 /// What the first version knows; the later ones each add to it.
-const FIRST: Access = EXECUTE | READ | WRITE_FILE | REMOVE | MAKE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK;
+const FIRST: Access = EXECUTE | READ | WRITE_FILE | REMOVE | MAKE | MAKE_CHAR | MAKE_SOCKET | MAKE_BLOCK;
 /// What a rule on a file, not a folder, may hold; the kernel refuses more with `EINVAL`.
 pub(crate) const FILE_RIGHTS: Access = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
@@ -179,7 +181,7 @@ impl Ruleset {
     /// A ruleset that refuses nothing but changes: a second layer, under a first one that refuses all.
     pub(crate) fn net(rules: &[Rule]) -> Result<Self, Fault> {
         let level = Level::of_kernel()?;
-        let handled = level.handled() & (WRITE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK);
+        let handled = level.handled() & (WRITE | MAKE_CHAR | MAKE_SOCKET | MAKE_BLOCK);
         let fd = sys::create(handled, 0).map_err(Fault::Create)?;
         Self { fd, level, handled }.with(rules)
     }

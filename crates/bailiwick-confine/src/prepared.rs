@@ -5,9 +5,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::{BASE, Network, PROGRAM_FOLDERS, Plan};
+use bailiwick_policy::plan::{BASE, Network, PROGRAM_FOLDERS, Plan, Sourced};
 use rustix::io::Errno;
 
 use crate::cgroup::Places;
@@ -80,7 +81,8 @@ impl Prepared {
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
         }
-        let needs = needs(plan);
+        let private_sockets = built.private_sockets(plan, rules.is_some())?;
+        let needs = needs(plan, !private_sockets.is_empty());
         let filter = seccomp::program(needs);
         let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
         built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
@@ -92,22 +94,12 @@ impl Prepared {
         };
         let limits = limits(plan);
         let coverage = judge::coverage(plan, &coverage::mechanism(means, limits.mechanism()));
-        let shortfalls = coverage.below(&options.floor.unwrap_or_else(|| plan.floor()));
-        if !shortfalls.is_empty() {
-            return Err(Refusal::BelowFloor { shortfalls });
-        }
+        coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
         let terminal = matches!(command.stdio, Stdio::Terminal);
         // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
         let proc_writable = maps_users(plan) && rules.is_some();
-        let inner_rules = built.inner_rules()?;
-        let own = environment::Own {
-            home: &built.private.home,
-            temporary: &built.private.temporary,
-            user: Some(&built.user),
-            program_folders: &built.programs.found_in,
-            terminal,
-        };
-        let envp = environment::of(plan.environment(), &command.env, &own)?;
+        let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
+        let envp = environment::of(plan.environment(), &command.env, &built.own_variables(terminal))?;
         let folder = built.folder(&command)?;
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
@@ -129,6 +121,7 @@ impl Prepared {
             tells_files: options.watch == Watch::Files,
             only_tells: !asking.unix_mediated && !asking.guarded,
             nested: plan.nested_sandbox(),
+            private_sockets,
         });
         let argv = argv(&command, &built.program)?;
         let (stdio, relays) = stdio::open(command.stdio)?;
@@ -245,7 +238,12 @@ impl Built {
         put_programs(&mut layout, &programs, installs(command));
         protected::hide_own(&mut layout, plan)?;
         protected::lock_governing(&mut layout, plan)?;
-        let unasked = Unasked { private: &private, devices: DEVICES, proc: maps_users(plan) };
+        let unasked = Unasked {
+            private: &private,
+            devices: DEVICES,
+            proc: maps_users(plan),
+            sockets: plan.ipc().has_private(),
+        };
         let guarded = Guarded::of(&layout, plan, home, &unasked)?;
         if !guarded.is_complete() {
             protected::cover_existing(&mut layout, plan)?;
@@ -293,10 +291,34 @@ impl Built {
         }
     }
 
+    /// What the sandbox says of itself in the environment.
+    fn own_variables(&self, terminal: bool) -> environment::Own<'_> {
+        environment::Own {
+            home: &self.private.home,
+            temporary: &self.private.temporary,
+            user: Some(&self.user),
+            program_folders: &self.programs.found_in,
+            terminal,
+        }
+    }
+
+    /// The private directories in which the program may have sockets. Without Landlock it could make them elsewhere too.
+    fn private_sockets(&mut self, plan: &Plan, has_rules: bool) -> Result<Vec<CString>, Refusal> {
+        if !plan.ipc().has_private() {
+            return Ok(Vec::new());
+        }
+        if !has_rules {
+            self.notes.push("without Landlock, `ipc:connect:private` gives no socket".to_owned());
+            return Ok(Vec::new());
+        }
+        self.private.places().map(relative).collect()
+    }
+
     /// The rules of inodes that exist only inside.
-    fn inner_rules(&self) -> Result<Vec<(CString, Access)>, Refusal> {
+    fn inner_rules(&self, private_sockets: bool) -> Result<Vec<(CString, Access)>, Refusal> {
         let run = |granted| if granted { landlock::EXECUTE } else { 0 };
-        let everything = landlock::READ | landlock::WRITE | run(self.exec.from_writable);
+        let sockets = if private_sockets { landlock::MAKE_SOCKET } else { 0 };
+        let everything = landlock::READ | landlock::WRITE | sockets | run(self.exec.from_writable);
         let mut rules = vec![(relative(Path::new("/dev"))?, DEVICES)];
         for place in self.private.places() {
             rules.push((relative(place)?, everything));
@@ -412,8 +434,9 @@ fn maps_users(plan: &Plan) -> bool {
     plan.nested_sandbox() && !rustix::process::geteuid().is_root()
 }
 
-fn needs(plan: &Plan) -> Needs {
-    let mediated = plan.ipc().any || !plan.ipc().endpoints.is_empty();
+fn needs(plan: &Plan, private_sockets: bool) -> Needs {
+    let is_of_host = |endpoint: &Sourced<Endpoint>| endpoint.value != Endpoint::Private;
+    let mediated = private_sockets || plan.ipc().any || plan.ipc().endpoints.iter().any(is_of_host);
     Needs {
         any_exec: plan.exec().any.is_some(),
         nested_sandbox: plan.nested_sandbox(),

@@ -111,10 +111,7 @@ impl HostProcess {
             | Aspect::Processes
             | Aspect::Clock => held.coverage.held(aspect).clone(),
         });
-        let shortfalls = coverage.below(options.floor.as_ref().unwrap_or(&plan.floor()));
-        if !shortfalls.is_empty() {
-            return Err(Refusal::BelowFloor { shortfalls });
-        }
+        crate::coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
         let status = Status { coverage, unheld_limits: limits.unheld(), ..held };
         Ok(Self { command: make()?, stdio, limits, status, steps: Steps::default() })
     }

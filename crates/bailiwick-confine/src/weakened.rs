@@ -58,6 +58,8 @@ weakenings! {
     ROOT = "weaken-root";
     /// System calls are not filtered.
     SECCOMP = "weaken-seccomp";
+    /// Sockets anywhere inside count as the program's own.
+    SOCKETS = "weaken-sockets";
     /// Files and sockets are handed in as descriptors.
     STDIO = "weaken-stdio";
     /// The host's own `/etc/passwd` and the like are shown.

@@ -359,6 +359,14 @@ impl std::fmt::Display for ProgramGrant {
     }
 }
 
+impl Ipc {
+    /// Whether the program may make Unix sockets in the sandbox's private directories and connect to them.
+    #[must_use]
+    pub fn has_private(&self) -> bool {
+        self.any || self.endpoints.iter().any(|endpoint| endpoint.value == Endpoint::Private)
+    }
+}
+
 impl Exec {
     /// Whether nothing may be started.
     #[must_use]

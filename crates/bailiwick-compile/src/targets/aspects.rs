@@ -87,13 +87,13 @@ fn base_name(program: &Program) -> String {
     }
 }
 
-/// The file or folder of the host that a local service is reached by; `None` where the host has to be asked.
+/// The file or folder of the host that a local service is reached by; `None` where the host has to be asked, or there is none.
 pub(super) fn socket(endpoint: &Endpoint) -> Option<String> {
     match endpoint {
         Endpoint::X11 => Some("/tmp/.X11-unix".to_owned()),
         Endpoint::DbusSystem => Some("/run/dbus/system_bus_socket".to_owned()),
         Endpoint::Unix(path) => Some(path.to_string()),
-        Endpoint::Wayland | Endpoint::DbusSession => None,
+        Endpoint::Wayland | Endpoint::DbusSession | Endpoint::Private => None,
     }
 }
 
@@ -109,6 +109,7 @@ pub(super) fn sockets(target: Target, plan: &Plan) -> Result<Vec<String>, Refusa
         return Err(unknown("ipc:connect:*".to_owned()));
     }
     let endpoints = plan.ipc().endpoints.iter().map(|endpoint| &endpoint.value);
+    let endpoints = endpoints.filter(|endpoint| **endpoint != Endpoint::Private);
     endpoints.map(|one| socket(one).ok_or_else(|| unknown(format!("ipc:connect:{one}")))).collect()
 }
 

@@ -19,13 +19,14 @@
 
 mod act;
 mod call;
+mod sockets;
 mod spot;
 mod tell;
 pub(super) mod text;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::DecInt;
 
@@ -38,6 +39,8 @@ use crate::sys::notify::{self, Asked};
 
 /// How many opens of a FIFO may wait for its other end at one time.
 const WAITING: usize = 32;
+/// How many private directories there are at most.
+const PRIVATE_PLACES: usize = 2;
 /// How many repositories made by the program are remembered.
 const FRESH: usize = 64;
 
@@ -57,15 +60,24 @@ pub(crate) struct Desk<'a> {
     masked: bool,
     /// Who is told what was seen.
     teller: Option<Teller<'a>>,
+    /// The file systems on which sockets are the program's own.
+    private: [Option<u64>; PRIVATE_PLACES],
     waiting: [Option<Waiting>; WAITING],
     fresh: [Option<Identity>; FRESH],
 }
 
-/// An open that waits for a reader of its FIFO.
+/// A call that waits for another process.
 struct Waiting {
     id: u64,
-    fifo: OwnedFd,
-    flags: OFlags,
+    what: Pending,
+}
+
+/// What it waits for.
+enum Pending {
+    /// A reader of a FIFO.
+    Fifo { fifo: OwnedFd, flags: OFlags },
+    /// A socket whose listener accepts nobody at the moment.
+    Listener { socket: OwnedFd, target: OwnedFd },
 }
 
 /// What becomes of a call.
@@ -101,6 +113,10 @@ impl<'a> Desk<'a> {
         };
         let (root, proc, own) = (open(c"/")?, open(c"/proc")?, open(c"/proc/self/fd")?);
         let (waiting, fresh) = ([const { None }; WAITING], [None; FRESH]);
+        let mut private = [None; PRIVATE_PLACES];
+        for (room, place) in private.iter_mut().zip(&asked.private_sockets) {
+            *room = Some(rustix::fs::statat(&root, place.as_c_str(), AtFlags::empty())?.st_dev);
+        }
         Ok(Self {
             guarded: &asked.guarded,
             listener,
@@ -111,6 +127,7 @@ impl<'a> Desk<'a> {
             nested: asked.nested,
             masked: false,
             teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.tells_files)),
+            private,
             waiting,
             fresh,
         })
@@ -140,8 +157,12 @@ impl<'a> Desk<'a> {
 
     fn decide(&mut self, asked: &Asked) -> Turn {
         match Call::read(asked) {
-            Ok(Some(call @ Call::Connect { .. })) => {
+            Ok(Some(Call::Bind(to))) => self.bind_private(asked, &to),
+            Ok(Some(call @ Call::Connect(to))) => {
                 self.tell(asked, &call);
+                if let Some(turn) = self.connect_private(asked, &to) {
+                    return turn;
+                }
                 // Without a supervisor there is no Unix socket that a connect could be of.
                 self.supervisor.map_or(Turn::Proceed, |supervisor| pass_on(supervisor, asked))
             }
@@ -185,15 +206,19 @@ impl<'a> Desk<'a> {
         };
     }
 
-    /// Looks again at opens that wait for the other end of a FIFO.
+    /// Looks again at calls that wait for another process.
     pub(crate) fn look_again(&mut self) {
         for at in 0..WAITING {
             let Some(waiting) = self.waiting.get_mut(at).and_then(Option::take) else { continue };
-            let Waiting { id, fifo, flags } = waiting;
-            if notify::still_waits(self.listener.as_fd(), id) {
-                let turn = self.open_fifo(id, fifo, flags);
-                self.settle(id, turn);
+            let Waiting { id, what } = waiting;
+            if !notify::still_waits(self.listener.as_fd(), id) {
+                continue;
             }
+            let turn = match what {
+                Pending::Fifo { fifo, flags } => self.open_fifo(id, fifo, flags),
+                Pending::Listener { socket, target } => sockets::connect_to(id, socket, target),
+            };
+            self.settle(id, turn);
         }
     }
 
@@ -201,7 +226,9 @@ impl<'a> Desk<'a> {
         let number = DecInt::from_fd(&fifo);
         match rustix::fs::openat(&self.own, number, act::passed_on(flags), Mode::empty()) {
             Ok(file) => act::given(file, flags),
-            Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => Turn::Wait(Waiting { id, fifo, flags }),
+            Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => {
+                Turn::Wait(Waiting { id, what: Pending::Fifo { fifo, flags } })
+            }
             Err(errno) => Turn::Answer(Err(errno)),
         }
     }

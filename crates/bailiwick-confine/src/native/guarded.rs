@@ -60,6 +60,8 @@ pub(crate) struct Unasked<'a> {
     pub(crate) devices: Access,
     /// Whether the files of its own processes in `/proc` are among it.
     pub(crate) proc: bool,
+    /// Whether it may make sockets in the private directories.
+    pub(crate) sockets: bool,
 }
 
 impl Guarded {
@@ -87,7 +89,8 @@ impl Guarded {
             if layout.trees().any(|(path, _)| is_below(path)) {
                 trees.push(Tree::private(private));
             } else {
-                let everything = landlock::READ | landlock::WRITE;
+                let sockets = if unasked.sockets { landlock::MAKE_SOCKET } else { 0 };
+                let everything = landlock::READ | landlock::WRITE | sockets;
                 net.inner.push((relative(private)?, everything));
             }
         }

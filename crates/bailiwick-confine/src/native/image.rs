@@ -70,6 +70,8 @@ pub(crate) struct Asked {
     pub(crate) only_tells: bool,
     /// Whether programs may have roots of their own.
     pub(crate) nested: bool,
+    /// The private directories, if the program may have sockets there.
+    pub(crate) private_sockets: Vec<CString>,
 }
 
 /// The one user and the one group that exist inside.

@@ -227,6 +227,8 @@ fn a_need_opens_its_own_calls_and_no_others() {
 fn mediated_unix_sockets_are_streams_that_the_supervisor_connects() {
     assert_eq!(asked(true, false, libc::SYS_connect, &[3, 0, 110]), NOTIFY);
     assert_eq!(asked(false, true, libc::SYS_connect, &[3, 0, 110]), ALLOW);
+    assert_eq!(asked(true, true, libc::SYS_bind, &[3, 0, 110]), NOTIFY);
+    assert_eq!(asked(true, false, libc::SYS_bind, &[3, 0, 110]), ALLOW);
     for (kind, answer) in [(1, ALLOW), (5, ALLOW), (0o2_004_001, ALLOW), (2, EPERM), (3, EPERM), (4, EPERM)] {
         assert_eq!(here(MEDIATED, libc::SYS_socket, &[1, kind, 0]), answer, "type {kind:#o}");
     }

@@ -12,6 +12,7 @@ mod more;
 mod plain_user;
 mod programs;
 mod protected;
+mod sockets;
 mod stdio;
 mod submounts;
 mod support;

@@ -18,7 +18,7 @@ pub(super) struct Entry {
 const PATHS: [(&str, &str); 4] =
     [("core", "hookspath"), ("core", "fsmonitor"), ("core", "askpass"), ("init", "templatedir")];
 /// Variables whose value is a command that git runs by itself, whatever the subsection is.
-const COMMANDS: [(&str, &str); 21] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("core", "sshcommand"),
     ("core", "gitproxy"),
     ("core", "editor"),
@@ -39,7 +39,6 @@ const COMMANDS: [(&str, &str); 21] = [
     ("trailer", "command"),
     ("trailer", "cmd"),
     ("uploadpack", "packobjectshook"),
-    ("receive", "procreceiverefs"),
 ];
 
 impl Entry {

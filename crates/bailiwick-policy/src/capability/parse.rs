@@ -235,12 +235,14 @@ fn parse_ipc(text: &str, rest: &str) -> Result<Capability, Finding> {
 
 /// Reads a local endpoint.
 pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
-    const WORDS: [&str; 5] = ["x11", "wayland", "dbus:system", "dbus:session", "unix:/path/to/socket"];
+    const WORDS: [&str; 6] =
+        ["x11", "wayland", "dbus:system", "dbus:session", "private", "unix:/path/to/socket"];
     match text {
         "x11" => return Ok(Endpoint::X11),
         "wayland" => return Ok(Endpoint::Wayland),
         "dbus:system" => return Ok(Endpoint::DbusSystem),
         "dbus:session" => return Ok(Endpoint::DbusSession),
+        "private" => return Ok(Endpoint::Private),
         _ => {}
     }
     let Some(path) = text.strip_prefix("unix:") else {

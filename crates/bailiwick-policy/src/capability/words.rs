@@ -129,6 +129,8 @@ pub enum Endpoint {
     DbusSession,
     /// One Unix socket.
     Unix(AbsPath),
+    /// Unix sockets that the program itself makes, in the sandbox's private directories.
+    Private,
 }
 
 impl fmt::Display for Endpoint {
@@ -139,6 +141,7 @@ impl fmt::Display for Endpoint {
             Self::DbusSystem => f.write_str("dbus:system"),
             Self::DbusSession => f.write_str("dbus:session"),
             Self::Unix(path) => write!(f, "unix:{path}"),
+            Self::Private => f.write_str("private"),
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::path::DecInt;
 use super::call::{Call, Named};
 use super::spot::{Judged, Spot, descriptor_of};
 use super::text::{Text, lies_in};
-use super::{Desk, Identity, Turn, Waiting};
+use super::{Desk, Identity, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
 use crate::sys::notify::{self, Asked};
 
@@ -65,6 +65,9 @@ impl Desk<'_> {
             Call::MakeNode { what, mode, device } => self.make(asked, &what, |desk, spot| {
                 let kind = FileType::from_raw_mode(mode);
                 let kind = if kind == FileType::Unknown { FileType::RegularFile } else { kind };
+                if kind == FileType::Socket && !lies_in(spot.real.as_bytes(), PRIVATE) {
+                    return Err(Errno::ACCESS); // Landlock adds up what is allowed in directories around it
+                }
                 desk.with_mask(asked, || {
                     mknodat(&spot.parent, spot.name.as_c()?, kind, Mode::from_raw_mode(mode), device)
                 })
@@ -82,7 +85,8 @@ impl Desk<'_> {
             Call::ChangeMode { what, mode, flags } => self.change_mode(asked, what, mode, flags),
             Call::ChangeModeOf { descriptor, mode } => self.change_mode_of(asked, descriptor, mode),
             Call::Umask
-            | Call::Connect { .. }
+            | Call::Connect(_)
+            | Call::Bind(_)
             | Call::Execute { .. }
             | Call::Listen { .. }
             | Call::Look { .. } => Ok(REFUSED),
@@ -90,12 +94,16 @@ impl Desk<'_> {
     }
 
     /// What was read belongs to the caller only if it still waits.
-    fn ensure_waiting(&self, asked: &Asked) -> Result<(), Errno> {
+    pub(super) fn ensure_waiting(&self, asked: &Asked) -> Result<(), Errno> {
         if notify::still_waits(self.listener.as_fd(), asked.id) { Ok(()) } else { Err(Errno::ACCESS) }
     }
 
     /// Runs a call that makes something, with the mask of the caller.
-    fn with_mask<T>(&self, asked: &Asked, make: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    pub(super) fn with_mask<T>(
+        &self,
+        asked: &Asked,
+        make: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         if !self.masked {
             return make(); // nobody has set one: the caller's is this process' own
         }
@@ -402,7 +410,8 @@ impl Desk<'_> {
                 Some(_) => given(file, flags),
             },
             (Err(Errno::NXIO), Some(fifo)) if !flags.contains(OFlags::NONBLOCK) => {
-                Turn::Wait(Waiting { id: asked.id, fifo, flags: flags - OFlags::CREATE })
+                let what = Pending::Fifo { fifo, flags: flags - OFlags::CREATE };
+                Turn::Wait(Waiting { id: asked.id, what })
             }
             (Err(errno), _) => Turn::Answer(Err(errno)),
         }))

@@ -61,11 +61,10 @@ pub(super) enum Call {
         mode: u32,
     },
     Umask,
-    /// Connects a socket; where the address is, and how long.
-    Connect {
-        address: u64,
-        length: u64,
-    },
+    /// Connects a socket.
+    Connect(Addressed),
+    /// Gives a socket a name.
+    Bind(Addressed),
     /// Starts a program; where the list of its arguments is.
     Execute {
         what: Named,
@@ -79,6 +78,16 @@ pub(super) enum Call {
     Look {
         what: Named,
     },
+}
+
+/// A socket of a caller, and where the address is that it is given.
+#[derive(Clone, Copy)]
+pub(super) struct Addressed {
+    /// Its number.
+    pub(super) descriptor: i32,
+    pub(super) address: u64,
+    /// How long the address is.
+    pub(super) length: u64,
 }
 
 const CWD: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
@@ -106,7 +115,8 @@ impl Call {
             | Self::ChangeMode { .. }
             | Self::ChangeModeOf { .. }
             | Self::Umask
-            | Self::Connect { .. } => false,
+            | Self::Connect(_)
+            | Self::Bind(_) => false,
         }
     }
 
@@ -128,7 +138,8 @@ impl Call {
             libc::SYS_fchmodat2 => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(d) },
             libc::SYS_fchmod => Self::ChangeModeOf { descriptor: low(a).cast_signed(), mode: low(b) },
             libc::SYS_umask => Self::Umask,
-            libc::SYS_connect => Self::Connect { address: b, length: c },
+            libc::SYS_connect => Self::Connect(addressed(a, b, c)),
+            libc::SYS_bind => Self::Bind(addressed(a, b, c)),
             libc::SYS_execve => Self::Execute { what: named(CWD, a)?, arguments: b },
             libc::SYS_execveat => Self::Execute { what: named(a, b)?, arguments: c },
             libc::SYS_listen => Self::Listen { descriptor: low(a).cast_signed() },
@@ -187,6 +198,10 @@ pub(super) fn read_text(asked: &Asked, address: u64) -> Result<Text, Errno> {
     let mut text = Text::new();
     text.fill(|room| notify::read_string(asked.thread, address, room))?;
     Ok(text)
+}
+
+fn addressed(descriptor: u64, address: u64, length: u64) -> Addressed {
+    Addressed { descriptor: low(descriptor).cast_signed(), address, length: u64::from(low(length)) }
 }
 
 /// The kernel takes these arguments as `int` or `unsigned int`.

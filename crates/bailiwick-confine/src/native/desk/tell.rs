@@ -79,7 +79,7 @@ impl Desk<'_> {
         let _ = match call {
             Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
             Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
-            Call::Connect { address, length } => tell_address(teller, asked, *address, *length),
+            Call::Connect(to) => tell_address(teller, asked, to.address, to.length),
             Call::Look { what } => self.tell_file(teller, asked, what, OFlags::PATH),
             Call::Open { .. } if !teller.files => Ok(()),
             Call::Open { what, flags, .. } if flags.contains(OFlags::RDWR) => {
@@ -105,6 +105,7 @@ impl Desk<'_> {
             | Call::Truncate { .. }
             | Call::ChangeMode { .. }
             | Call::ChangeModeOf { .. }
+            | Call::Bind(_)
             | Call::Umask => Ok(()),
         };
     }
