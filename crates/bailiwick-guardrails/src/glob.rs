@@ -1,7 +1,18 @@
 //! Patterns of names as shells write them: `*`, `?`, `[…]`.
 
+/// What a pattern has that does not stand for itself.
+const SPECIAL: [char; 3] = ['*', '?', '['];
+
 /// Whether a pattern stands for a text. Linear in the pattern for every character of the text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    // Most patterns differ in what stands before their first special character, or have none.
+    let Some((start, rest)) = pattern.find(SPECIAL).and_then(|at| pattern.split_at_checked(at)) else {
+        return pattern == text;
+    };
+    text.strip_prefix(start).is_some_and(|text| matches_from(rest, text))
+}
+
+fn matches_from(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
     // Where the last `*` stood, and how much of the text it has taken.
@@ -25,7 +36,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 
 /// Whether a text is a pattern at all.
 pub(crate) fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '['])
+    text.contains(SPECIAL)
 }
 
 /// How much of the pattern takes this character, if it does.

@@ -7,15 +7,27 @@ use rustix::io::Errno;
 
 use super::errno::check;
 
-const RECEIVE: libc::c_ulong = 0xc050_2100;
-const SEND: libc::c_ulong = 0xc018_2101;
-const ID_VALID: libc::c_ulong = 0x4008_2102;
-const ADD_FD: libc::c_ulong = 0x4018_2103;
-const SET_FLAGS: libc::c_ulong = 0x4008_2104;
+const RECEIVE: libc::Ioctl = request(0xc050_2100);
+const SEND: libc::Ioctl = request(0xc018_2101);
+const ID_VALID: libc::Ioctl = request(0x4008_2102);
+const ADD_FD: libc::Ioctl = request(0x4018_2103);
+const SET_FLAGS: libc::Ioctl = request(0x4008_2104);
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 const ADD_FD_AT: u32 = 1;
 const ADD_FD_AND_ANSWER: u32 = 2;
 const CONTINUE: u32 = 1;
+
+/// A request of the kernel's, 32 bits, in the type that this C library takes.
+#[cfg(not(any(target_env = "musl", target_os = "android")))]
+const fn request(number: u32) -> libc::Ioctl {
+    number as libc::Ioctl
+}
+
+/// A request of the kernel's, 32 bits, in the type that this C library takes.
+#[cfg(any(target_env = "musl", target_os = "android"))]
+const fn request(number: u32) -> libc::Ioctl {
+    number.cast_signed()
+}
 
 /// `struct seccomp_notif`: a call that waits for an answer.
 #[repr(C)]

@@ -1,23 +1,25 @@
-//! Which class a command belongs to by its words, from `commands.txt`.
-
-use std::collections::HashMap;
-use std::sync::LazyLock;
+//! Which class a command belongs to by its words, from `commands.txt`, and what it does with files, from `files.txt`.
+//! `build.rs` makes sorted constants of both.
 
 use crate::rules_file::Class;
 
 use crate::glob;
 
-const TABLE: &str = include_str!("commands.txt");
-const FILES: &str = include_str!("files.txt");
-
 /// One line of the table.
 #[derive(Debug)]
 struct Line {
     program: &'static str,
-    class: Class,
+    /// Its number in [`SECTIONS`].
+    section: usize,
     /// What must stand among the words; most lines are never asked for it, so it is taken apart when it is.
     words: &'static str,
 }
+
+/// A role that a program has, and the flags with which it has it.
+type Role = (&'static str, &'static [&'static str]);
+
+include!(concat!(env!("OUT_DIR"), "/commands.rs"));
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// What must stand among the words of a command.
 #[derive(Debug)]
@@ -29,47 +31,19 @@ enum Token {
     Not(Box<Token>),
 }
 
-/// Lines by the first byte of their program, and those whose program is a pattern. Sorting them would cost a hook more
-/// than all that it looks up.
-#[derive(Debug)]
-struct Table {
-    named: Vec<Vec<Line>>,
-    patterns: Vec<Line>,
-}
-
-impl Table {
-    /// The lines of a program by its name.
-    fn lines_of<'a>(&'a self, program: &'a str) -> impl Iterator<Item = &'a Line> {
-        let lines = self.named.get(bucket(program)).map(Vec::as_slice).unwrap_or_default();
-        lines.iter().filter(move |line| line.program == program)
+impl Line {
+    fn class(&self) -> Option<Class> {
+        SECTIONS.get(self.section).and_then(|section| Class::parse(section))
     }
 }
 
-fn bucket(program: &str) -> usize {
-    program.bytes().next().map_or(0, usize::from)
+/// The lines of a program by its name.
+fn lines_named(program: &str) -> &'static [Line] {
+    let from = NAMED.partition_point(|line| line.program < program);
+    let rest = NAMED.get(from..).unwrap_or_default();
+    let count = rest.iter().take_while(|line| line.program == program).count();
+    rest.get(..count).unwrap_or_default()
 }
-
-static LINES: LazyLock<Table> = LazyLock::new(|| {
-    let mut named: Vec<Vec<Line>> = (0..=usize::from(u8::MAX)).map(|_| Vec::new()).collect();
-    let mut patterns = Vec::new();
-    let mut class = None;
-    for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            class = Class::parse(name);
-            continue;
-        }
-        let Some(class) = class else { continue };
-        let (programs, words) = line.split_once(' ').unwrap_or((line, ""));
-        for program in programs.split('|') {
-            let line = Line { program, class, words };
-            match named.get_mut(bucket(program)).filter(|_| !glob::is_pattern(program)) {
-                Some(lines) => lines.push(line),
-                None => patterns.push(line),
-            }
-        }
-    }
-    Table { named, patterns }
-});
 
 fn token(word: &'static str) -> Token {
     if let Some(rest) = word.strip_prefix('!').filter(|rest| !rest.is_empty()) {
@@ -90,10 +64,9 @@ fn token(word: &'static str) -> Token {
 
 /// The classes of a command by its program and arguments, each with the line that says so.
 pub(super) fn classes_of(program: &str, arguments: &[String]) -> impl Iterator<Item = Class> {
-    let table = &*LINES;
-    let named = table.lines_of(program);
-    let patterns = table.patterns.iter().filter(move |line| glob::matches(line.program, program));
-    named.chain(patterns).filter(move |line| fits(line.words, arguments)).map(|line| line.class)
+    let patterns = PATTERNS.iter().filter(move |line| glob::matches(line.program, program));
+    let lines = lines_named(program).iter().chain(patterns);
+    lines.filter(move |line| fits(line.words, arguments)).filter_map(Line::class)
 }
 
 /// Whether a command is of any class by its words.
@@ -103,10 +76,9 @@ pub(crate) fn has_classes(program: &str, arguments: &[String]) -> bool {
 
 /// Whether anything is known of a program.
 pub(crate) fn is_known_program(name: &str) -> bool {
-    let table = &*LINES;
-    table.lines_of(name).next().is_some()
-        || table.patterns.iter().any(|line| glob::matches(line.program, name))
-        || ROLES.contains_key(name)
+    !lines_named(name).is_empty()
+        || PATTERNS.iter().any(|line| glob::matches(line.program, name))
+        || roles_of(name).is_some()
         || super::code::is_interpreter(name)
         || crate::shell::is_shell(name)
         || crate::shell::is_runner(name)
@@ -179,32 +151,15 @@ fn is_cluster(letters: &str) -> bool {
     letters.len() <= 8 && letters.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// A role that a program has, and the flags with which it has it.
-type Role = (&'static str, Vec<&'static str>);
-
-/// What programs do with the files among their words, by program.
-static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
-    let mut roles: HashMap<_, Vec<(_, Vec<_>)>> = HashMap::new();
-    for line in FILES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let mut words = line.split_whitespace();
-        let (Some(role), Some(first)) = (words.next(), words.next()) else { continue };
-        let rest: Vec<&'static str> = words.collect();
-        // A line names programs, or one program and its flags.
-        if role == "inplace" || rest.iter().any(|word| word.starts_with(['-', '+'])) {
-            roles.entry(first).or_default().push((role, rest));
-        } else {
-            for program in std::iter::once(first).chain(rest) {
-                roles.entry(program).or_default().push((role, Vec::new()));
-            }
-        }
-    }
-    roles
-});
+/// What a program does with the files among its words.
+fn roles_of(program: &str) -> Option<&'static [Role]> {
+    let at = ROLES.binary_search_by(|(known, _)| (*known).cmp(program)).ok()?;
+    ROLES.get(at).map(|(_, roles)| *roles)
+}
 
 /// The flags with which a program has a role; none if it always has it.
 pub(super) fn role(role: &str, program: &str) -> Option<&'static [&'static str]> {
-    let roles = ROLES.get(program)?;
-    roles.iter().find(|(known, _)| *known == role).map(|(_, flags)| flags.as_slice())
+    roles_of(program)?.iter().find(|(known, _)| *known == role).map(|(_, flags)| *flags)
 }
 
 /// Whether one of these flags is among the arguments; always if there are none.
@@ -240,8 +195,12 @@ mod tests {
 
     #[test]
     fn every_section_is_a_class() {
-        for line in TABLE.lines().filter(|line| line.starts_with('[')) {
-            assert!(Class::parse(line.trim_matches(['[', ']'])).is_some(), "{line}");
+        assert!(!SECTIONS.is_empty());
+        for section in SECTIONS {
+            assert!(Class::parse(section).is_some(), "{section}");
+        }
+        for line in NAMED.iter().chain(PATTERNS) {
+            assert!(line.class().is_some(), "{line:?}");
         }
     }
 
