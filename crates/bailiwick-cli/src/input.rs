@@ -136,11 +136,11 @@ pub(crate) fn capability(option: &str, text: &str) -> Result<Capability, Answer>
 /// What capabilities of the command line grant together.
 pub(crate) fn authority(option: &str, caps: &[Capability]) -> Result<Authority, Answer> {
     for cap in caps {
-        if let Err(finding) = Authority::of(std::slice::from_ref(cap)) {
+        if let Err(finding) = Authority::from_capabilities(std::slice::from_ref(cap)) {
             return Err(wrong_capability(option, &cap.to_string(), &finding));
         }
     }
-    Authority::of(caps).map_err(|finding| wrong_capability(option, "", &finding))
+    Authority::from_capabilities(caps).map_err(|finding| wrong_capability(option, "", &finding))
 }
 
 /// The refusal of a capability of the command line.

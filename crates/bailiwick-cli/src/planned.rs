@@ -66,7 +66,7 @@ pub(crate) fn plan(
         Ok(facts) => facts,
         Err(findings) => return wrong(source, findings),
     };
-    let hash = match Snapshot::of(manifest.clone()) {
+    let hash = match Snapshot::from_manifest(manifest.clone()) {
         Ok(snapshot) => snapshot.hash().to_owned(),
         Err(finding) => return wrong(source, vec![finding]),
     };

@@ -56,7 +56,7 @@ impl View {
     ///
     /// # Errors
     /// A refusal if a glob starts at the root: mounting its folder would show everything.
-    pub(crate) fn of(plan: &Plan, target: Target) -> Result<Self, Refusal> {
+    pub(crate) fn for_target(plan: &Plan, target: Target) -> Result<Self, Refusal> {
         refuse_rootless_globs(plan, target)?;
         let mut view = Self::default();
         let own: Vec<String> = plan.protected().iter().map(ToString::to_string).collect();
@@ -322,8 +322,9 @@ mod tests {
         let facts = ["/w/.git/deep/m.toml", "/w/.agents/rules/m.toml", "/r/m.toml", "/elsewhere/m.toml"]
             .into_iter()
             .fold(HostFacts::unknown(), |facts, file| facts.with_locked(path(file)));
-        let plan = Plan::of("probe", &Authority::of(&caps).unwrap(), &facts).unwrap();
-        let view = View::of(&plan, Target::Bwrap).unwrap();
+        let plan =
+            Plan::for_authority("probe", &Authority::from_capabilities(&caps).unwrap(), &facts).unwrap();
+        let view = View::for_target(&plan, Target::Bwrap).unwrap();
         let later = run_later(&plan, &view);
         let writable = |path: &str| {
             let found: Vec<bool> =

@@ -95,7 +95,7 @@ impl Places {
     }
 
     /// Where a controller might be used, best first.
-    pub(crate) fn of(&self, controller: Controller) -> Vec<(Version, &Path)> {
+    pub(crate) fn offering(&self, controller: Controller) -> Vec<(Version, &Path)> {
         let offers = |folder: &&PathBuf| {
             let enabled = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
             enabled.split_whitespace().any(|name| name == controller.as_str())

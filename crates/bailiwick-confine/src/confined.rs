@@ -336,7 +336,8 @@ impl Confined {
                 }
                 Word::Terminal => self.terminal = descriptors.into_iter().next(),
                 Word::Sockets { udp, tcp, entrance, redirected } => {
-                    self.egress = Some(EgressSockets::of(descriptors, [udp, tcp, entrance], redirected));
+                    self.egress =
+                        Some(EgressSockets::from_descriptors(descriptors, [udp, tcp, entrance], redirected));
                 }
                 Word::Private => self.private.descriptors = descriptors,
                 Word::Listener => self.mediate(descriptors)?,
@@ -351,7 +352,11 @@ impl Confined {
 }
 
 impl EgressSockets {
-    fn of(mut descriptors: Vec<OwnedFd>, [udp, tcp, entrance]: [i32; 3], redirected: bool) -> Self {
+    fn from_descriptors(
+        mut descriptors: Vec<OwnedFd>,
+        [udp, tcp, entrance]: [i32; 3],
+        redirected: bool,
+    ) -> Self {
         let count = |number: i32, most: usize| usize::try_from(number).unwrap_or(0).min(most);
         let mut others = descriptors.split_off(count(udp, descriptors.len()));
         let mut entrances = others.split_off(count(tcp, others.len()));

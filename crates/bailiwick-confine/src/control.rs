@@ -62,7 +62,7 @@ impl Word {
         }
     }
 
-    const fn of(numbers: [i32; 4]) -> Option<Self> {
+    const fn from_numbers(numbers: [i32; 4]) -> Option<Self> {
         Some(match numbers {
             [1, step, errno, entry] => Self::Failed { step, errno, entry },
             [2, udp, tcp, more] => Self::Sockets { udp, tcp, entrance: more >> 1, redirected: more & 1 != 0 },
@@ -92,7 +92,7 @@ impl Word {
         for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
             *number = i32::from_ne_bytes(bytes.try_into().ok()?);
         }
-        Self::of(numbers)
+        Self::from_numbers(numbers)
     }
 }
 

@@ -51,7 +51,7 @@ pub fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<HostP
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
     let coverage = judge::coverage(plan, &mechanism(level, limits.mechanism()));
     crate::coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
-    let mut found = Found::of(plan, &command, options)?;
+    let mut found = Found::for_plan(plan, &command, options)?;
     let ruleset = Ruleset::build(&std::mem::take(&mut found.rules))
         .map_err(|fault| Fault::new(Step::Rules, fault.errno()))?;
     let needs = Needs {
@@ -149,7 +149,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+    fn for_plan(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let granted = grants::put(&mut Layout::default(), plan, None)?;
         let (mut rules, mut notes) = (granted.rules, granted.notes);
         let mut programs = Programs::default();
@@ -211,7 +211,7 @@ fn run(
     let nowhere = Path::new("/nonexistent");
     let home = home.unwrap_or(nowhere);
     let own = environment::Own { home, temporary: nowhere, user: None, program_folders: &[], terminal };
-    for assignment in environment::of(plan.environment(), &command.env, &own)? {
+    for assignment in environment::assignments(plan.environment(), &command.env, &own)? {
         let bytes = assignment.as_bytes();
         let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
         let (name, value) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());

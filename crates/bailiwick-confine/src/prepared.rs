@@ -76,7 +76,7 @@ impl Prepared {
 
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
-        let mut built = Built::of(system, plan, &command, &options)?;
+        let mut built = Built::for_plan(system, plan, &command, &options)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
@@ -99,7 +99,8 @@ impl Prepared {
         // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
         let proc_writable = maps_users(plan) && rules.is_some();
         let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
-        let envp = environment::of(plan.environment(), &command.env, &built.own_variables(terminal))?;
+        let envp =
+            environment::assignments(plan.environment(), &command.env, &built.own_variables(terminal))?;
         let folder = built.folder(&command)?;
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
@@ -209,7 +210,7 @@ struct Exec {
 }
 
 impl Built {
-    fn of(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+    fn for_plan(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let (mut layout, account) = system.into_parts(plan);
         let home = options.home.as_deref();
         let granted = grants::put(&mut layout, plan, home)?;
@@ -244,7 +245,7 @@ impl Built {
             proc: maps_users(plan),
             sockets: plan.ipc().has_private(),
         };
-        let guarded = Guarded::of(&layout, plan, home, &unasked)?;
+        let guarded = Guarded::from_layout(&layout, plan, home, &unasked)?;
         if !guarded.is_complete() {
             protected::cover_existing(&mut layout, plan)?;
             notes.push("without Landlock, names that run code later can be created".to_owned());
@@ -463,7 +464,7 @@ fn watching(
 
 fn network(plan: &Plan) -> Result<netns::Request, Refusal> {
     let faulty = |fault: netns::Fault| Fault::new(Step::Network, Errno::from_raw_os_error(fault.errno));
-    Ok(netns::Request::of(plan).map_err(faulty)?)
+    Ok(netns::Request::for_plan(plan).map_err(faulty)?)
 }
 
 fn limits(plan: &Plan) -> Applied {

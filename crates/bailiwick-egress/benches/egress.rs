@@ -148,7 +148,9 @@ fn line_of(child: &mut Child) -> String {
 
 fn serve(sockets: Sockets, copying: Copying) -> Running {
     let grant = "net:connect:a.test?protocol=raw".parse().unwrap();
-    let plan = Plan::of("bench", &Authority::of(&[grant]).unwrap(), &HostFacts::unknown()).unwrap();
+    let plan =
+        Plan::for_authority("bench", &Authority::from_capabilities(&[grant]).unwrap(), &HostFacts::unknown())
+            .unwrap();
     let hosts = [("a.test".into(), vec![SERVER.parse().unwrap()])].into();
     let options = Options { hosts, copying, limits: Limits::default(), ..Options::default() };
     Egress::new(plan.network(), options).serve(sockets).unwrap()

@@ -53,7 +53,7 @@ async fn asked(client: &Stream) -> Result<(Target, Opening), End> {
             return Err(End::Gone);
         }
         said.extend_from_slice(piece.get(..length).unwrap_or_default());
-        if let Some((length, ask)) = http::read(&said, Ask::of)? {
+        if let Some((length, ask)) = http::read(&said, Ask::from_request)? {
             let rest = said.get(length..).unwrap_or_default();
             return Ok(match ask {
                 Ask::Tunnel(target) => (target, Opening { greeting: OPEN, said: rest.to_vec() }),
@@ -74,7 +74,7 @@ enum Ask {
 }
 
 impl Ask {
-    fn of(request: &httparse::Request<'_, '_>) -> Result<Self, Code> {
+    fn from_request(request: &httparse::Request<'_, '_>) -> Result<Self, Code> {
         let (Some(method), Some(target)) = (request.method, request.path) else {
             return Err(Code::HttpUnreadable);
         };

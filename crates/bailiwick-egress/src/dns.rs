@@ -141,8 +141,8 @@ pub fn answer_for_fuzzing(query: &[u8]) -> Option<Vec<u8>> {
         let grant = ["net:connect:a.test", "net:connect:*.b.test"].map(|text| text.parse());
         let grant: Vec<_> = grant.into_iter().flatten().collect();
         let facts = bailiwick_policy::facts::HostFacts::unknown();
-        let authority = bailiwick_policy::authority::Authority::of(&grant).ok();
-        let plan = authority.and_then(|authority| Plan::of("fuzz", &authority, &facts).ok());
+        let authority = bailiwick_policy::authority::Authority::from_capabilities(&grant).ok();
+        let plan = authority.and_then(|authority| Plan::for_authority("fuzz", &authority, &facts).ok());
         let network = plan.map_or(Network::None, |plan| plan.network().clone());
         Session::new(&network, crate::serve::Options::default())
     });

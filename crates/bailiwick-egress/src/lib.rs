@@ -19,7 +19,7 @@
 //!
 //! # fn main() -> Result<(), bailiwick_policy::finding::Findings> {
 //! let granted = CapabilitySet::new(["net:connect:api.example.com:443"])?;
-//! let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown())?;
+//! let plan = Plan::for_authority("demo", granted.authority(), &HostFacts::unknown())?;
 //! let rules = Rules::new(plan.network());
 //!
 //! let target = Target::new(Host::new("api.example.com")?, 443);

@@ -134,7 +134,7 @@ pub enum Refusal {
 pub struct Approval(Digest);
 
 impl Approval {
-    pub(crate) fn of(call: &Call) -> Self {
+    pub(crate) fn for_call(call: &Call) -> Self {
         Self(digest(call))
     }
 }

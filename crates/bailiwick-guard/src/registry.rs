@@ -305,7 +305,7 @@ impl Inner {
             let advice = approver.advice(&call).unwrap_or_else(|| "the answer was no".to_owned());
             return Err(denied(&call, &advice));
         }
-        let approval = Approval::of(&call);
+        let approval = Approval::for_call(&call);
         self.gate.authorize(call, grant, Some(approval)).map_err(|refusal| match refusal {
             Refusal::Denied(denial) => denial.into(),
             Refusal::NotFound(tool) => ToolFault::NotFound(tool).into(),
@@ -333,7 +333,7 @@ impl RegistryBuilder {
     #[must_use]
     pub fn manifest(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            let declared = Rules::of(checked, tool.name()).map(Rules::without_hosts);
+            let declared = Rules::for_tool(checked, tool.name()).map(Rules::without_hosts);
             *rules = declared.unwrap_or_else(Rules::forbidden);
         }
         self
@@ -343,7 +343,7 @@ impl RegistryBuilder {
     #[must_use]
     pub fn declared_by(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            if let Some(declared) = Rules::of(checked, tool.name()).map(Rules::without_hosts) {
+            if let Some(declared) = Rules::for_tool(checked, tool.name()).map(Rules::without_hosts) {
                 *rules = declared;
             }
         }

@@ -285,7 +285,7 @@ impl Walk {
             return Err(Discontinued::Tampered { code, line, detail });
         }
         self.len = located.offset as u64;
-        self.torn = Some(Torn { bytes: rest.len(), digest: Digest::of(rest) });
+        self.torn = Some(Torn { bytes: rest.len(), digest: Digest::sha256(rest) });
         Ok(())
     }
 

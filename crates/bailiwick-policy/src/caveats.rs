@@ -227,7 +227,7 @@ fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
 
 fn read(node: &Node<'_>) -> Result<Caveats, Findings> {
     let mut found = Collector::default();
-    let mut fields = Fields::of(node, "a grant", Code::CaveatsShape)?.closed();
+    let mut fields = Fields::from_node(node, "a grant", Code::CaveatsShape)?.closed();
     let mut caveats = Caveats::bottom();
     for (key, axis) in [
         ("fs_read", TextAxis::Read),

@@ -36,7 +36,7 @@ use crate::path::AbsPath;
 /// use bailiwick_policy::plan::Plan;
 ///
 /// let granted = CapabilitySet::new(["fs:read:/data", "fs:read,write:/out"])?;
-/// let plan = Plan::of("report", granted.authority(), &HostFacts::unknown())?;
+/// let plan = Plan::for_authority("report", granted.authority(), &HostFacts::unknown())?;
 /// let writable: Vec<_> = plan.files().iter().filter(|file| file.writable()).map(|file| file.path().to_string()).collect();
 /// assert_eq!(writable, ["/out"]);
 /// # Ok::<(), bailiwick_policy::finding::Findings>(())
@@ -179,7 +179,7 @@ impl Plan {
     ///
     /// # Errors
     /// A finding if no list of rules says what is allowed.
-    pub fn of(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Self, Finding> {
+    pub fn for_authority(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Self, Finding> {
         build::of_authority(name, authority, facts)
     }
 

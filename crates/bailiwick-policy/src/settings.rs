@@ -29,7 +29,7 @@ impl HookRecords {
             return Ok(Self::default());
         };
         let mut found = Collector::default();
-        let mut fields = Fields::of(&journal.node, "the table `journal`", Code::CaveatsShape)?;
+        let mut fields = Fields::from_node(&journal.node, "the table `journal`", Code::CaveatsShape)?;
         let hooks =
             fields.optional("hooks").and_then(|node| match found.keep(node.text(Code::CaveatsShape))? {
                 "refused" => Some(Self::Refused),
@@ -80,7 +80,7 @@ pub fn allows_audit(text: &str) -> Result<bool, Findings> {
     let entries = node.table(Code::CaveatsShape)?;
     let Some(wrap) = entries.iter().find(|entry| entry.key == "wrap") else { return Ok(false) };
     let mut found = Collector::default();
-    let mut fields = Fields::of(&wrap.node, "the table `wrap`", Code::CaveatsShape)?;
+    let mut fields = Fields::from_node(&wrap.node, "the table `wrap`", Code::CaveatsShape)?;
     let audit = fields.optional("audit").and_then(|node| found.keep(node.flag(Code::CaveatsShape)));
     fields.finish(Code::CaveatsShape, &mut found);
     found.finish(audit.unwrap_or(false))

@@ -152,7 +152,7 @@ impl Judge<'_> {
         if let Some(capability) = one.capability() {
             let cover = match one.target() {
                 Some(found) => found.cover(one.kind(), authority, self.facts),
-                None => Cover::of(target::allows_zones(authority)),
+                None => Cover::whole_if(target::allows_zones(authority)),
             };
             let shown = one.target().map(|found| format!(" `{found}`")).unwrap_or_default();
             return match cover {
@@ -215,7 +215,9 @@ impl Judge<'_> {
     fn is_used(&self, line: &Capability, deeds: &[&Deeds]) -> bool {
         let Some(kinds) = kinds_of(line) else { return true };
         let resolved = line.resolve(|name| self.facts.variable(name).cloned());
-        let Ok(authority) = resolved.and_then(|line| Authority::of(&[line])) else { return true };
+        let Ok(authority) = resolved.and_then(|line| Authority::from_capabilities(&[line])) else {
+            return true;
+        };
         let mut uses = deeds.iter().flat_map(|deeds| deeds.uses());
         uses.any(|one| {
             kinds.contains(&one.kind())

@@ -157,7 +157,7 @@ const KOTLIN: &str = include_str!("../data/kotlin.toml");
 pub(crate) const FILES: [&str; 4] = [PYTHON, ECMA, RUST, KOTLIN];
 
 /// What is known about a language.
-pub(crate) fn of(language: Language) -> &'static Knowledge {
+pub(crate) fn for_language(language: Language) -> &'static Knowledge {
     static ALL: [OnceLock<Knowledge>; 4] = [const { OnceLock::new() }; 4];
     static NOTHING: OnceLock<Knowledge> = OnceLock::new();
     let (index, text) = match language {

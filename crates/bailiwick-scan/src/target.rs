@@ -69,7 +69,7 @@ fn quoted(path: &str) -> String {
 
 impl Target {
     /// The target that a whole text is for a kind; `None` if no capability can say it.
-    pub(crate) fn of(kind: Kind, text: &str) -> Option<Self> {
+    pub(crate) fn from_text(kind: Kind, text: &str) -> Option<Self> {
         let target = match kind {
             Kind::Read | Kind::Write | Kind::Create | Kind::Delete => path(text)?,
             Kind::Net => return None,
@@ -129,7 +129,7 @@ impl Target {
     pub(crate) fn cover(&self, kind: Kind, authority: &Authority, facts: &HostFacts) -> Cover {
         let requests = self.requests(kind, facts);
         if requests.is_empty() {
-            return Cover::of(holds(&format!("{}:{self}", kind.as_str()), authority));
+            return Cover::whole_if(holds(&format!("{}:{self}", kind.as_str()), authority));
         }
         if requests.iter().any(|request| authority.allows(request)) {
             return Cover::Whole;
@@ -203,14 +203,14 @@ pub(crate) enum Cover {
 }
 
 impl Cover {
-    pub(crate) const fn of(covered: bool) -> Self {
+    pub(crate) const fn whole_if(covered: bool) -> Self {
         if covered { Self::Whole } else { Self::None }
     }
 }
 
 /// Whether a line is within an authority.
 fn holds(line: &str, authority: &Authority) -> bool {
-    let asked = line.parse::<Capability>().and_then(|line| Authority::of(&[line]));
+    let asked = line.parse::<Capability>().and_then(|line| Authority::from_capabilities(&[line]));
     asked.is_ok_and(|asked| asked.within(authority).holds())
 }
 
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn paths_are_capabilities_or_dynamic() {
-        let of = |text: &str| Target::of(Kind::Read, text).map(|target| target.to_string());
+        let of = |text: &str| Target::from_text(Kind::Read, text).map(|target| target.to_string());
         for (text, capability) in [
             ("/etc/hosts", "/etc/hosts"),
             ("/etc//./hosts/", "/etc/hosts"),
@@ -312,10 +312,10 @@ mod tests {
 
     #[test]
     fn programs_and_variables_are_plain_names() {
-        let program = |text: &str| Target::of(Kind::Exec, text).is_some();
+        let program = |text: &str| Target::from_text(Kind::Exec, text).is_some();
         assert!(program("git") && program("/usr/bin/git"));
         assert!(!program("./run.sh") && !program("git status") && !program("*"));
-        let variable = |text: &str| Target::of(Kind::Env, text).is_some();
+        let variable = |text: &str| Target::from_text(Kind::Env, text).is_some();
         assert!(variable("API_KEY") && !variable("http_proxy") && !variable("*"));
     }
 }

@@ -57,7 +57,7 @@ fn path(kind: Kind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
 }
 
 fn whole(kind: Kind, (text, whole): (String, bool)) -> Option<Target> {
-    if whole { Target::of(kind, &text) } else { None }
+    if whole { Target::from_text(kind, &text) } else { None }
 }
 
 /// Whether a file is read or written: by the mode, or by the builder.
@@ -130,7 +130,7 @@ fn is_host(text: &str) -> bool {
 }
 
 fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Target>)> {
-    let program = |name: &str| (Kind::Exec, Target::of(Kind::Exec, name));
+    let program = |name: &str| (Kind::Exec, Target::from_text(Kind::Exec, name));
     if let Some(fixed) = place.strip_prefix('=') {
         return vec![program(fixed)];
     }

@@ -72,13 +72,13 @@ fn summarise(text: &str, settings: &[Setting]) -> Result<Summary, Vec<Finding>> 
     let facts = facts::for_manifest(&manifest, settings)?;
     let checked = manifest.check(&facts).map_err(bailiwick_policy::finding::Findings::into_vec)?;
     if checked.hidden_lines().is_empty() {
-        return Ok(Summary::of(&checked, snapshot));
+        return Ok(Summary::for_checked(&checked, snapshot));
     }
     Err(checked.hidden_lines().to_vec())
 }
 
 impl Summary {
-    fn of(checked: &Checked, snapshot: Option<String>) -> Self {
+    fn for_checked(checked: &Checked, snapshot: Option<String>) -> Self {
         let manifest = checked.manifest();
         let of_tools = manifest.tools().iter().flat_map(|tool| tool.capabilities().unwrap_or_default());
         let lines: Vec<&Capability> =

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     }
     let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let governing = match Governing::of(args) {
+    let governing = match Governing::from_args(args) {
         Ok(governing) => governing,
         Err(why) => return Ok(refused(&why)),
     };
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
         Err(refusal) => return Ok(refusal),
     };
     let plan = &asked.plan;
-    let Some(chosen) = Chosen::of(args, plan) else {
+    let Some(chosen) = Chosen::from_args(args, plan) else {
         return Ok(refused("no command was given, and the manifest has none"));
     };
     if args.unconfined_i_accept_the_risk {
@@ -99,7 +99,7 @@ enum Choice {
 }
 
 impl Chosen {
-    fn of(args: &Run, plan: &Plan) -> Option<Self> {
+    fn from_args(args: &Run, plan: &Plan) -> Option<Self> {
         let here = facts::here().ok();
         let own =
             args.cwd.as_ref().map(|own| here.as_ref().map_or_else(|| own.clone(), |here| here.join(own)));
@@ -194,7 +194,7 @@ pub(super) fn server_launch<'a>(
     stdio: Stdio,
     recorder: Recorder,
 ) -> Result<Launch<'a>, Answer> {
-    let chosen = Chosen::of(args, &asked.plan);
+    let chosen = Chosen::from_args(args, &asked.plan);
     let chosen = chosen.ok_or_else(|| refused("no command was given, and the manifest has none"))?;
     launch(args, asked, &chosen, stdio, recorder)
 }

@@ -122,7 +122,7 @@ impl WrappedServer {
         }
         let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
         run.tell = args.tell;
-        let governing = Governing::of(&run);
+        let governing = Governing::from_args(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;

@@ -31,7 +31,7 @@ const MAX_ARGUMENTS: usize = 8900;
 const MAX_BYTES: usize = 96 * 1024;
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Bwrap)?;
+    let mut view = View::for_target(plan, Target::Bwrap)?;
     let arguments = arguments(plan, &view);
     let mut notes = std::mem::take(&mut view.notes);
     add_notes(plan, &view, &mut notes);

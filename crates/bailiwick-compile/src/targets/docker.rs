@@ -34,7 +34,7 @@ const USER: &str = "65534:65534";
 const DEFAULT_PIDS: u64 = 512;
 
 pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Docker)?;
+    let mut view = View::for_target(plan, Target::Docker)?;
     if let Some(root) = &view.root {
         return Err(Refusal::Inexpressible {
             target: Target::Docker,
@@ -43,7 +43,7 @@ pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refus
             why: "a container has the root of its image; write the folders out".to_owned(),
         });
     }
-    let container = Container::of(plan, &view, options);
+    let container = Container::for_plan(plan, &view, options);
     let files = match plan.network() {
         Network::None => Vec::new(),
         Network::Allow(_) | Network::Any => vec![
@@ -131,7 +131,7 @@ struct MountPoint {
 }
 
 impl Container {
-    fn of(plan: &Plan, view: &View, options: TargetOptions) -> Self {
+    fn for_plan(plan: &Plan, view: &View, options: TargetOptions) -> Self {
         let mount = |source: &str, target: &str, read_only| MountPoint {
             source: source.to_owned(),
             target: target.to_owned(),

@@ -54,7 +54,7 @@ whitelist /run/.bailiwick
 const UNSPEAKABLE: &str = "\\&!?\"<>%^{};,*[]";
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Firejail)?;
+    let mut view = View::for_target(plan, Target::Firejail)?;
     check_paths(plan, &view)?;
     let mut profile = Profile(String::with_capacity(4096));
     profile.0.push_str(ALWAYS);

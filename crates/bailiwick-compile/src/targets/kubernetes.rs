@@ -29,7 +29,7 @@ const NOBODY: u32 = 65_534;
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     let name = name(plan);
     let shown = aspects::shown(plan);
-    let volumes = Volumes::of(plan, &shown.mounts)?;
+    let volumes = Volumes::for_mounts(plan, &shown.mounts)?;
     let mut files = vec![ArtifactFile {
         name: "pod.yaml".to_owned(),
         text: pod(plan, &name, &volumes) + &policies::network_policy(plan, &name),
@@ -188,7 +188,7 @@ struct Volumes {
 }
 
 impl Volumes {
-    fn of(plan: &Plan, trees: &[Mount]) -> Result<Self, Refusal> {
+    fn for_mounts(plan: &Plan, trees: &[Mount]) -> Result<Self, Refusal> {
         let mut all = Self::default();
         for (index, tree) in trees.iter().enumerate() {
             refuse_tree(plan, tree)?;

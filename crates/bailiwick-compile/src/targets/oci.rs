@@ -22,7 +22,7 @@ use crate::view::{View, run_later};
 use crate::{Refusal, Target, script, why};
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Oci)?;
+    let mut view = View::for_target(plan, Target::Oci)?;
     if let Some(root) = &view.root {
         return Err(Refusal::Inexpressible {
             target: Target::Oci,

@@ -144,7 +144,7 @@ fn a_line_break_in_a_real_path_is_refused_everywhere() {
     let facts =
         HostFacts::unknown().with_place(path("/w"), path("/x\n[Service]\nUser=root"), Place::Directory);
     let set = CapabilitySet::new(["fs:read:/w"]).unwrap();
-    let plan = Plan::of("test", set.authority(), &facts).unwrap();
+    let plan = Plan::for_authority("test", set.authority(), &facts).unwrap();
     for target in Target::ALL {
         let provenance = Provenance { manifest: None, compiler: "test".to_owned() };
         let refusal = compile(target, &plan, &Floor::none(), provenance).unwrap_err();

@@ -16,7 +16,8 @@ fn plan(lines: &[&str]) -> Plan {
 }
 
 fn on(lines: &[&str], facts: &HostFacts) -> Plan {
-    Plan::of("test", CapabilitySet::new(lines.iter().copied()).unwrap().authority(), facts).unwrap()
+    Plan::for_authority("test", CapabilitySet::new(lines.iter().copied()).unwrap().authority(), facts)
+        .unwrap()
 }
 
 fn made(target: Target, plan: &Plan) -> Result<Artifact, Refusal> {

@@ -28,10 +28,10 @@ fn a_hybrid_host_offers_a_tree_per_controller() {
         43 24 0:33 / /tmp rw - tmpfs tmpfs rw\n";
     let groups = "5:memory:/jobs/a\n4:cpu,cpuacct:/docker/ab\n0::/\n";
     let places = Places::from_texts(groups, mounts, owner());
-    let memory: Vec<_> = places.of(Controller::Memory);
+    let memory: Vec<_> = places.offering(Controller::Memory);
     assert_eq!(memory, [(Version::V1, Path::new("/sys/fs/cgroup/memory/jobs/a"))]);
-    assert_eq!(places.of(Controller::Cpu), [(Version::V1, Path::new("/sys/fs/cgroup/cpu"))]);
-    assert_eq!(places.of(Controller::Pids), []);
+    assert_eq!(places.offering(Controller::Cpu), [(Version::V1, Path::new("/sys/fs/cgroup/cpu"))]);
+    assert_eq!(places.offering(Controller::Pids), []);
 }
 
 #[test]

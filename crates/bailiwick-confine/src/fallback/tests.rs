@@ -86,7 +86,7 @@ fn a_path_that_must_stay_hidden_is_not_granted_with_its_folder() {
     let set = CapabilitySet::new(["fs:read:/usr/share/**"]).unwrap();
     let refused = |hidden: &str| {
         let facts = HostFacts::unknown().with_protected(AbsPath::new(hidden).unwrap());
-        refuse_hidden(&Plan::of("test", set.authority(), &facts).unwrap()).is_err()
+        refuse_hidden(&Plan::for_authority("test", set.authority(), &facts).unwrap()).is_err()
     };
     assert!(refused("/usr/share/keys"));
     assert!(refused("/usr/share"));

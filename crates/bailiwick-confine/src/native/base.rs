@@ -43,7 +43,7 @@ impl System {
     /// Looks at the host, for sandboxes of plans like this one.
     #[must_use]
     pub fn look(plan: &Plan) -> Self {
-        let programs = Programs::of(plan);
+        let programs = Programs::for_plan(plan);
         let mut layout = Layout::default();
         put(&mut layout, programs);
         Self { layout, programs, account: Account::of_caller() }
@@ -52,13 +52,13 @@ impl System {
     /// The root of a sandbox of this plan, with nothing else in it yet, and the caller. A plan that wants other
     /// programs has the host looked at for itself.
     pub(crate) fn into_parts(self, plan: &Plan) -> (Layout, Account) {
-        let fit = if self.programs == Programs::of(plan) { self } else { Self::look(plan) };
+        let fit = if self.programs == Programs::for_plan(plan) { self } else { Self::look(plan) };
         (fit.layout, fit.account)
     }
 }
 
 impl Programs {
-    fn of(plan: &Plan) -> Self {
+    fn for_plan(plan: &Plan) -> Self {
         if plan.exec().any.is_some() || weakened::PROGRAMS { Self::All } else { Self::Granted }
     }
 }

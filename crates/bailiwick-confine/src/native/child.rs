@@ -172,7 +172,7 @@ fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
         ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
     );
     let source = rustix::fs::openat2(CWD, &mount.source, flags, Mode::empty(), resolve)?;
-    if Identity::of(&rustix::fs::fstat(&source)?) != identity {
+    if Identity::from_stat(&rustix::fs::fstat(&source)?) != identity {
         return Err(Errno::STALE);
     }
     let tree = copy(source.as_fd(), c"", mount.attributes)?;

@@ -19,7 +19,7 @@ pub(crate) struct Closure {
 pub(super) const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
 
 /// What comes with the program that was asked for at `path` and lies in `file`.
-pub(crate) fn of(path: &Path, file: &Path) -> Closure {
+pub(crate) fn closure_of(path: &Path, file: &Path) -> Closure {
     let mut closure = Closure::default();
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return closure };
     let asked = path.file_name().and_then(|name| name.to_str()).unwrap_or(name);
@@ -61,16 +61,16 @@ mod tests {
     use super::*;
 
     fn folders(path: &str) -> Vec<String> {
-        let closure = of(Path::new(path), Path::new(path));
+        let closure = closure_of(Path::new(path), Path::new(path));
         closure.folders.iter().map(|folder| folder.display().to_string()).collect()
     }
 
     #[test]
     fn a_program_brings_its_own_folders_and_never_everybodys() {
         assert_eq!(folders("/usr/local/bin/git"), ["/usr/local/lib/git-core", "/usr/local/libexec/git-core"]);
-        let python = of(Path::new("/usr/bin/python3.11"), Path::new("/usr/bin/python3.11"));
+        let python = closure_of(Path::new("/usr/bin/python3.11"), Path::new("/usr/bin/python3.11"));
         assert!(python.code.contains(&PathBuf::from("/usr/lib/python3.11")));
-        let node = of(Path::new("/opt/node/bin/node"), Path::new("/opt/node/bin/node"));
+        let node = closure_of(Path::new("/opt/node/bin/node"), Path::new("/opt/node/bin/node"));
         assert_eq!(node.code, [PathBuf::from("/opt/node/lib")]);
         for path in ["/usr/bin/node", "/usr/bin/true", "/bin/sh", "/usr/bin/perl"] {
             assert_eq!(folders(path), Vec::<String>::new(), "{path}");

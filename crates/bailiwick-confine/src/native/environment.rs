@@ -25,7 +25,7 @@ pub(crate) struct Own<'a> {
 }
 
 /// The variables as execve takes them.
-pub(crate) fn of(
+pub(crate) fn assignments(
     plan: &Environment,
     values: &BTreeMap<OsString, OsString>,
     own: &Own<'_>,

@@ -171,7 +171,7 @@ impl Granted {
             kind,
             writable: grant.writable() && !stays_closed,
             executable: mapped,
-            identity: Some(Identity::of(&stat)),
+            identity: Some(Identity::from_stat(&stat)),
         };
         layout.mount(&place.path, host);
         for (at, kind) in around.mounts.odd_below(&place.source).filter(|_| !weakened::SUBMOUNTS) {

@@ -66,7 +66,7 @@ pub(crate) struct Unasked<'a> {
 
 impl Guarded {
     /// The guarded trees of a layout.
-    pub(crate) fn of(
+    pub(crate) fn from_layout(
         layout: &Layout,
         plan: &Plan,
         home: Option<&Path>,
@@ -186,7 +186,7 @@ impl Tree {
 
 /// A tree's path and what follows it.
 fn joined(tree: &[u8], rest: &[u8]) -> Result<Text, Errno> {
-    let mut whole = Text::of(tree)?;
+    let mut whole = Text::from_bytes(tree)?;
     whole.push(rest)?;
     Ok(whole)
 }

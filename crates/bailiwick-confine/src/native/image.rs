@@ -125,7 +125,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
-    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
         #[allow(clippy::useless_conversion, reason = "the field types differ between architectures")]
         Self { device: stat.st_dev.into(), inode: stat.st_ino.into() }
     }

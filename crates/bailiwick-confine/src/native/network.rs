@@ -87,8 +87,8 @@ mod tests {
         let (control, _other) = crate::control::pair().unwrap();
         let authority = bailiwick_policy::authority::Authority::bottom();
         let facts = bailiwick_policy::facts::HostFacts::unknown();
-        let plan = bailiwick_policy::plan::Plan::of("t", &authority, &facts).unwrap();
-        let request = netns::Request::of(&plan).unwrap();
+        let plan = bailiwick_policy::plan::Plan::for_authority("t", &authority, &facts).unwrap();
+        let request = netns::Request::for_plan(&plan).unwrap();
         for said in [None, Some(Err((Step::Clone, Errno::NOSPC)))] {
             let making = Making::new(&request);
             making.made.set(said);

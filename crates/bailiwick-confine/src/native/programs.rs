@@ -83,7 +83,7 @@ impl Programs {
     }
 
     fn add_closure(&mut self, path: &Path, file: &Path, lookup: Lookup<'_>) -> Result<(), Refusal> {
-        let closure = closures::of(path, file);
+        let closure = closures::closure_of(path, file);
         let real = |folder: PathBuf| std::fs::canonicalize(folder).ok();
         self.folders.extend(closure.folders.into_iter().filter_map(real).filter(|folder| folder.is_dir()));
         self.code.extend(closure.code.into_iter().filter_map(real).filter(|folder| folder.is_dir()));

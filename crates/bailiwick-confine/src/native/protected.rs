@@ -137,7 +137,7 @@ fn lock(
     let opened = grants::open(source).map_err(faulty)?;
     let stat = rustix::fs::fstat(&opened).map_err(faulty)?;
     let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
-    let host = Host { identity: Some(Identity::of(&stat)), ..Host::system(source, kind) };
+    let host = Host { identity: Some(Identity::from_stat(&stat)), ..Host::system(source, kind) };
     layout.replace(path, Node::Host(host));
     Ok(())
 }

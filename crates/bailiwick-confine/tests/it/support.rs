@@ -31,7 +31,7 @@ impl Said {
 
 pub(crate) fn plan(capabilities: &[&str]) -> Plan {
     let set = CapabilitySet::new(capabilities.iter().copied()).unwrap();
-    Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap()
+    Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap()
 }
 
 /// Prepares a command on a pipe.

@@ -136,7 +136,7 @@ fn whole(path: &str, args: &Args<'_>, context: &ToolContext) -> Result<(String, 
     if file.metadata().map_err(failed)?.is_dir() {
         return Err(args.wrong(&format!("`{shown}` is a folder")));
     }
-    let stamp = Stamp::of(&file).map_err(failed)?;
+    let stamp = Stamp::from_file(&file).map_err(failed)?;
     let mut content = Vec::new();
     file.by_ref().take(MAX_FILE + 1).read_to_end(&mut content).map_err(failed)?;
     if u64::try_from(content.len()).is_ok_and(|length| length > MAX_FILE) {

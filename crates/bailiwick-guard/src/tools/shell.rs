@@ -92,7 +92,7 @@ impl Tool for Shell {
             }
             Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, deadline, context)?,
         };
-        let mut held = Held::of(context).map_err(|error| ToolError::failed(error.to_string()))?;
+        let mut held = Held::from_context(context).map_err(|error| ToolError::failed(error.to_string()))?;
         // Not even a grant makes a shell read a file before its script.
         held.granted.retain(|name, _| !is_bash || name != "BASH_ENV");
         task.run(&held, stdin, deadline, dropped, context).await
@@ -151,7 +151,7 @@ impl Task {
     ) -> Result<Output, ToolError> {
         let failed = |source| ToolError::from(ToolFault::Exec { program: "shell".to_owned(), source });
         let (stdio, ends) = open(stdin).map_err(failed)?;
-        let witness = Witness::of(context);
+        let witness = Witness::from_context(context);
         let worked = self.work(held, &witness, stdio, deadline, dropped, context);
         let out = streams::capture(ends.stdout, |text| context.tell(Stream::Output, text));
         let err = streams::capture(ends.stderr, |text| context.tell(Stream::Errors, text));

@@ -111,7 +111,7 @@ impl Kind {
         }
     }
 
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Folder,
@@ -188,7 +188,8 @@ impl<'c> Walk<'c> {
             }
         }
         let opened = below(&level.folder, &met.name, OFlags::NONBLOCK | OFlags::NOCTTY);
-        let plain = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|stat| Kind::of(&stat) == Kind::File);
+        let plain =
+            |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|stat| Kind::from_stat(&stat) == Kind::File);
         Ok(opened.ok().filter(plain).map(File::from))
     }
 
@@ -244,7 +245,7 @@ impl<'c> Walk<'c> {
 
 impl Level {
     fn met(&self, name: Vec<u8>, stat: &Stat) -> Met {
-        let kind = Kind::of(stat);
+        let kind = Kind::from_stat(stat);
         let text = std::str::from_utf8(&name).ok();
         let path = self.path.as_ref().zip(text).and_then(|(folder, name)| child(folder, name));
         let target = (kind == Kind::Link)

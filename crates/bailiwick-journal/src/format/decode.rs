@@ -193,7 +193,7 @@ impl<'a> Line<'a> {
 
     /// Whether the hash is that of the rest of the line.
     pub fn hash_holds(&self) -> bool {
-        Digest::of_parts(&[self.body, b"}"]) == self.hash
+        Digest::sha256_of_parts(&[self.body, b"}"]) == self.hash
     }
 
     /// For a seal: its public key, its signature, and the bytes that were signed.

@@ -72,7 +72,7 @@ pub(super) fn seal(seal: &Seal, place: &Place<'_>, signature: Option<&Signature>
 
 /// Turns the record that starts at `start` into a line: hashes it and puts `hash` and a newline last.
 pub(super) fn finish(start: usize, out: &mut Vec<u8>) -> Digest {
-    let hash = Digest::of(out.get(start..).unwrap_or_default());
+    let hash = Digest::sha256(out.get(start..).unwrap_or_default());
     out.pop();
     out.extend_from_slice(b",\"hash\":\"");
     hash.push_hex(out);

@@ -50,7 +50,7 @@ fn finds(file: &str, line: usize, tamper: Tamper, change: impl FnOnce(&mut Vec<S
 fn rehash(line: &str, change: impl FnOnce(String) -> String) -> String {
     let (body, _) = line.split_once(",\"hash\":").unwrap();
     let body = change(format!("{body}}}"));
-    let hash = Digest::of(body.as_bytes());
+    let hash = Digest::sha256(body.as_bytes());
     format!("{},\"hash\":\"{hash}\"}}\n", body.strip_suffix('}').unwrap())
 }
 
@@ -127,7 +127,7 @@ fn a_line_from_another_session() {
 
 #[test]
 fn a_first_line_that_is_none() {
-    let one = Digest::of(b"").to_string();
+    let one = Digest::sha256(b"").to_string();
     finds(A, 1, Tamper::BadGenesis, |l| {
         l[0] = rehash(&l[0], |body| body.replace(&Digest::ZERO.to_string(), &one));
     });

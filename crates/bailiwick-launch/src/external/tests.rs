@@ -87,7 +87,7 @@ fn artifact(target: &'static str, plan: &Plan, argv: &[&str], files: &[(&str, &s
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         files: files.iter().map(file).collect(),
         notes: vec!["a note".to_owned()],
-        coverage: Coverage::of(|_| Held::kernel("as the compiler says")),
+        coverage: Coverage::from_fn(|_| Held::kernel("as the compiler says")),
     };
     Artifact::new(target, plan, emitted, Provenance { manifest: None, compiler: "test".to_owned() })
 }
@@ -230,7 +230,7 @@ fn what_is_not_a_backend_or_below_the_floor_is_refused() {
             argv: weak.argv().to_vec(),
             files: Vec::new(),
             notes: Vec::new(),
-            coverage: Coverage::of(|_| Held::unsupported("nothing")),
+            coverage: Coverage::from_fn(|_| Held::unsupported("nothing")),
         };
         weak = Artifact::new("bwrap", &plan, emitted, Provenance { manifest: None, compiler: String::new() });
         assert!(refused(&weak, &Options::default()).contains("cannot hold what is demanded"));

@@ -19,7 +19,7 @@ impl<'n, 't> Fields<'n, 't> {
     ///
     /// # Errors
     /// A finding of `code` if it is no table.
-    pub fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
+    pub fn from_node(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
         let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
         Ok(Self { what, span: node.span, entries, asked: Vec::new(), extensible: true })
     }

@@ -32,7 +32,7 @@ use crate::plan::{FileGrant, MASKED, Mount, Network, Plan};
 /// let listed = ProgramMechanism::Listed(Words::exact("other programs are absent"));
 /// let level = |line: &str| {
 ///     let granted = CapabilitySet::new([line]).unwrap();
-///     let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown()).unwrap();
+///     let plan = Plan::for_authority("demo", granted.authority(), &HostFacts::unknown()).unwrap();
 ///     judge::programs(&plan, &listed).level
 /// };
 /// assert_eq!(level("exec:spawn:git"), Level::Kernel);
@@ -40,7 +40,7 @@ use crate::plan::{FileGrant, MASKED, Mount, Network, Plan};
 /// ```
 #[must_use]
 pub fn coverage(plan: &Plan, mechanism: &Mechanism) -> Coverage {
-    Coverage::of(|aspect| match aspect {
+    Coverage::from_fn(|aspect| match aspect {
         Aspect::Files => files(plan, &mechanism.files),
         Aspect::Network => network(plan, &mechanism.network),
         Aspect::Exec => programs(plan, &mechanism.programs),

@@ -266,7 +266,7 @@ fn own_name(name: &str) -> Result<(), Finding> {
 }
 
 fn read_variable(entry: &Entry<'_>, found: &mut Collector) -> Option<Variable> {
-    let mut fields = found.keep(Fields::of(&entry.node, "a variable", Code::ManifestVariable))?;
+    let mut fields = found.keep(Fields::from_node(&entry.node, "a variable", Code::ManifestVariable))?;
     let (argument, flag, env) =
         (fields.optional("argument"), fields.optional("flag"), fields.optional("env"));
     let parent = fields.optional("parent").and_then(|node| found.keep(node.flag(Code::ManifestVariable)));

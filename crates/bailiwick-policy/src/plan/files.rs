@@ -98,7 +98,7 @@ pub(super) fn merge(authority: &Authority, facts: &HostFacts) -> Option<Vec<File
     let mut around = Around::default();
     let mut grants = Vec::with_capacity(wanted.len());
     for ((base, glob), own) in wanted {
-        let outer = around.of(&base);
+        let outer = around.innermost(&base);
         if outer.is_some_and(|outer| outer.contains(own)) {
             continue;
         }
@@ -124,7 +124,7 @@ struct Around(Vec<(AbsPath, FsActions)>);
 
 impl Around {
     /// What the innermost tree around `path` grants; it has all that the outer ones do.
-    fn of(&mut self, path: &AbsPath) -> Option<FsActions> {
+    fn innermost(&mut self, path: &AbsPath) -> Option<FsActions> {
         while self.0.last().is_some_and(|(tree, _)| !path.is_within(tree)) {
             self.0.pop();
         }

@@ -37,7 +37,7 @@ fn the_files_read() {
 fn every_line_is_found_in_a_program_made_of_it() {
     let (mut tried, mut missed) = (0, Vec::new());
     for spelling in &SPELLINGS {
-        let known = of(spelling.language);
+        let known = for_language(spelling.language);
         for rule in known.rules.values().chain(known.families.values()).flatten() {
             let wanted: Vec<(Kind, &str)> = rule.effects().collect();
             for (kind, place) in wanted {
@@ -72,7 +72,7 @@ fn a_literal_module_is_no_unknown() {
 
 #[test]
 fn names_without_a_rule_stand_where_the_data_says() {
-    let known = of(Language::Python);
+    let known = for_language(Language::Python);
     for (path, standing) in [
         ("os.path.join", Standing::Pure),
         ("os.nothing", Standing::Known),
@@ -81,8 +81,11 @@ fn names_without_a_rule_stand_where_the_data_says() {
     ] {
         assert_eq!(known.standing(path), standing, "{path}");
     }
-    assert_eq!(of(Language::Rust).standing("std.fs.new_function"), Standing::Known);
-    assert_eq!(of(Language::JavaScript).standing("@modelcontextprotocol/sdk/x.js.Y"), Standing::Pure);
+    assert_eq!(for_language(Language::Rust).standing("std.fs.new_function"), Standing::Known);
+    assert_eq!(
+        for_language(Language::JavaScript).standing("@modelcontextprotocol/sdk/x.js.Y"),
+        Standing::Pure
+    );
 }
 
 fn finds(deeds: &Deeds, kind: Kind, rule: &Rule, place: &str) -> bool {

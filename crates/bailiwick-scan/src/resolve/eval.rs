@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn knowledge(&self, frame: &Frame) -> &'static Knowledge {
-        knowledge::of(self.language(frame))
+        knowledge::for_language(self.language(frame))
     }
 
     pub(crate) fn language(&self, frame: &Frame) -> Language {
@@ -166,7 +166,7 @@ impl<'a> Evaluator<'a> {
         if let Some(found) = self.elsewhere(frame, unit, name, depth) {
             return Found::Here(found);
         }
-        let known = knowledge::of(unit.language);
+        let known = knowledge::for_language(unit.language);
         let with_prelude = known.prelude.iter().map(|module| known.usual(format!("{module}.{name}")));
         if let Some(path) = with_prelude.into_iter().find(|path| known.knows(path)) {
             return Found::Here(Thing::Outside(path));
@@ -183,7 +183,7 @@ impl<'a> Evaluator<'a> {
 
     fn outside(&self, unit: &Unit, thing: Thing) -> Thing {
         match thing {
-            Thing::Outside(path) => Thing::Outside(knowledge::of(unit.language).usual(path)),
+            Thing::Outside(path) => Thing::Outside(knowledge::for_language(unit.language).usual(path)),
             other => other,
         }
     }
@@ -261,7 +261,7 @@ impl<'a> Evaluator<'a> {
 
     /// What an import stands for.
     fn imported(&self, frame: &Frame, unit: &Unit, import: &Import, depth: usize) -> Thing {
-        let known = knowledge::of(unit.language);
+        let known = knowledge::for_language(unit.language);
         if unit.language == Language::Kotlin {
             let Some(name) = &import.name else { return Thing::Unknown };
             let mut units = self.package.kotlin(&import.module).iter();
@@ -298,7 +298,7 @@ impl<'a> Evaluator<'a> {
                 return Some(thing);
             }
         }
-        let known = knowledge::of(unit.language);
+        let known = knowledge::for_language(unit.language);
         unit.imports.iter().filter(|import| import.local.is_none()).find_map(|import| {
             if unit.language == Language::Kotlin {
                 let mut units = self.package.kotlin(&import.module).iter();

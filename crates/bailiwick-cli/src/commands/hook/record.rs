@@ -99,6 +99,6 @@ pub(super) fn debug(lines: &[String]) {
 }
 
 fn session_name(session: &str) -> String {
-    let hash: String = Digest::of(session.as_bytes()).to_string().chars().take(16).collect();
+    let hash: String = Digest::sha256(session.as_bytes()).to_string().chars().take(16).collect();
     format!("hook-{hash}")
 }

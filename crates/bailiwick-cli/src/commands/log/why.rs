@@ -42,7 +42,7 @@ pub(super) fn run(scope: &Scope, name: &EventName) -> Answer {
         Ok(family) => family,
         Err(answer) => return answer,
     };
-    let Some(why) = Why::of(&family) else {
+    let Some(why) = Why::from_family(&family) else {
         let why = format!("`{}` was not denied; see `bailiwick log show`", event::name(&family.event));
         return refusal(Exit::Usage, &why);
     };
@@ -83,14 +83,14 @@ fn is_denied(event: &Event) -> bool {
 }
 
 impl<'a> Why<'a> {
-    fn of(family: &'a Family) -> Option<Self> {
+    fn from_family(family: &'a Family) -> Option<Self> {
         let event = family.event.event().filter(|event| is_denied(event))?;
         let code =
             event.code().and_then(|text| DenialCode::ALL.iter().find(|code| code.as_str() == text)).copied();
         let reason = event.reason().unwrap_or("no reason was recorded");
         let split = reason.strip_suffix(')').and_then(|text| text.rsplit_once(" (granted: "));
         let (reason, granted) = split.map_or((reason, None), |(reason, granted)| (reason, Some(granted)));
-        let remedy = Remedy::of(event, code);
+        let remedy = Remedy::for_event(event, code);
         let axis = axis(code, &remedy);
         let (record, call) = (&family.event, family.parent.as_ref());
         Some(Self { record, event, call, code, axis, reason, granted, remedy })

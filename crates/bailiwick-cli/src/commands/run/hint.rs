@@ -187,7 +187,7 @@ mod tests {
 
     fn notes_of(caps: &[&str], command: &[&str], here: &str) -> Vec<String> {
         let set = CapabilitySet::new(caps.iter().copied()).unwrap();
-        let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
+        let plan = Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap();
         let command: Vec<OsString> = command.iter().map(OsString::from).collect();
         let here = Path::new(here);
         let folder = unseen_folder(&command, here, &plan);

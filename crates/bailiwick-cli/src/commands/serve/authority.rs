@@ -58,7 +58,7 @@ pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
             Ok(Granted { authority, origin, manifests: Vec::new(), is_nothing: false })
         }
         None => {
-            let none = Authority::of(&[]).map_err(wrong)?;
+            let none = Authority::from_capabilities(&[]).map_err(wrong)?;
             let (origin, manifests) = ("nobody".to_owned(), Vec::new());
             Ok(Granted { authority: none, origin, manifests, is_nothing: true })
         }
@@ -111,7 +111,7 @@ fn together(mut parts: Vec<(Authority, String)>) -> Result<Authority, Answer> {
             fewest = Some(fewest.map_or(calls, |fewest| fewest.min(calls)));
         }
     }
-    let sum = Authority::of(&lines).map_err(wrong)?;
+    let sum = Authority::from_capabilities(&lines).map_err(wrong)?;
     Ok(fewest.map_or_else(|| sum.clone(), |calls| sum.at_most(calls)))
 }
 
@@ -126,7 +126,7 @@ fn of_file(path: &Path, settings: &[Setting]) -> Result<(Authority, Option<Check
         GrantFile::Caveats(caveats) => Ok((authority_of(source, &caveats)?, None)),
         GrantFile::List(caps) => {
             let wrong = |finding| Useless::Wrong(source, vec![finding]).refusal();
-            Ok((Authority::of(&caps).map_err(wrong)?, None))
+            Ok((Authority::from_capabilities(&caps).map_err(wrong)?, None))
         }
     }
 }

@@ -42,7 +42,7 @@ impl Gate {
         let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
         let builder = checked.tools().iter().fold(builder, |builder, tool| {
-            let rules = Rules::of(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
+            let rules = Rules::for_tool(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);

@@ -40,7 +40,7 @@ impl KeptPins {
     /// # Errors
     /// If they are there and cannot be read.
     pub(super) fn open(name: &str, identity: &str, journal: &Journal) -> anyhow::Result<Self> {
-        let file = PinFile::of(identity)?;
+        let file = PinFile::for_identity(identity)?;
         let server = file.read()?.unwrap_or_else(|| PinnedServer::new(name, identity));
         let changes = server.changes();
         let wider = changes.iter().filter(|change| change.drift == Drift::Widening);
@@ -62,7 +62,7 @@ impl KeptPins {
     /// The digest of a tool as it is pinned; empty if it is not.
     pub(super) fn definition(&self, tool: &str) -> String {
         let state = self.locked();
-        let pinned = state.server.tool(tool).map(|pinned| Digest::of(pinned.to_string().as_bytes()));
+        let pinned = state.server.tool(tool).map(|pinned| Digest::sha256(pinned.to_string().as_bytes()));
         pinned.map(|digest| digest.to_string()).unwrap_or_default()
     }
 

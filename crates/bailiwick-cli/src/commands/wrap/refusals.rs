@@ -30,7 +30,7 @@ impl SandboxRefusals {
         let kept = Arc::clone(&last);
         let (server, journal, in_flight) = (server.to_owned(), journal.clone(), Arc::clone(in_flight));
         launched.tell_live(move |seen| {
-            let Some(refused) = Refused::of(seen) else { return };
+            let Some(refused) = Refused::from_observation(seen) else { return };
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push(refused.words.clone());
             if kept.len() > SHOWN {
@@ -60,7 +60,7 @@ struct Refused {
 }
 
 impl Refused {
-    fn of(seen: &Observation) -> Option<Self> {
+    fn from_observation(seen: &Observation) -> Option<Self> {
         let (code, verb, path, line) = match seen {
             Observation::ProgramRefused(path) => {
                 (DenialCode::ExecNotGranted, "tried to start", path, "exec:spawn")

@@ -169,8 +169,8 @@ fn aspect(row: &Row) -> Option<Aspect> {
 
 fn artifact(target: Target, caps: &[String]) -> Result<Artifact, bailiwick_compile::Refusal> {
     let caps: Vec<Capability> = caps.iter().map(|cap| cap.parse().expect("a capability")).collect();
-    let authority = Authority::of(&caps).expect("an authority");
-    let plan = Plan::of("probe", &authority, &HostFacts::unknown()).expect("a plan");
+    let authority = Authority::from_capabilities(&caps).expect("an authority");
+    let plan = Plan::for_authority("probe", &authority, &HostFacts::unknown()).expect("a plan");
     let provenance = Provenance { manifest: None, compiler: String::new() };
     bailiwick_compile::compile(target, &plan, &Floor::none(), provenance)
 }

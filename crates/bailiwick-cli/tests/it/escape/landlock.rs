@@ -59,8 +59,8 @@ fn unsaid(caps: &[String], row: &Row, known: &Difference) -> Option<String> {
         return None;
     }
     let caps: Vec<Capability> = caps.iter().map(|cap| cap.parse().expect("a capability")).collect();
-    let authority = Authority::of(&caps).expect("an authority");
-    let plan = Plan::of("probe", &authority, &HostFacts::unknown()).expect("a plan");
+    let authority = Authority::from_capabilities(&caps).expect("an authority");
+    let plan = Plan::for_authority("probe", &authority, &HostFacts::unknown()).expect("a plan");
     let coverage = coverage_here(&plan).expect("Landlock");
     let Some(aspect) = aspect(row) else {
         return (!known.because.starts_with("no aspect: ")).then(|| format!("{}: of no aspect", row.id));

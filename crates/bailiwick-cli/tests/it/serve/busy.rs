@@ -124,7 +124,7 @@ fn start(work: &Path, pages: SocketAddr) -> Served {
     let net = format!("net:connect:{pages}");
     let mut command = command(&home, &["--cap", &files, "--cap", &net, "--cap", "exec:spawn:sleep"]);
     command.args(["--cwd", work.to_str().unwrap()]).stderr(std::process::Stdio::null());
-    Served::of(command, home)
+    Served::spawned(command, home)
 }
 
 /// Processor time that a process has taken, in hundredths of a second.

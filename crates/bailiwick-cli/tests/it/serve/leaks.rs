@@ -44,7 +44,7 @@ impl Place {
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HTTPS_PROXY", "http://127.0.0.1:9");
         command.env("LD_PRELOAD", "").stderr(std::process::Stdio::null());
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        Self { served: Served::of(command, home), work, outside }
+        Self { served: Served::spawned(command, home), work, outside }
     }
 
     /// Everything that came of a script in a granted shell: its output and its complaints.
@@ -235,7 +235,7 @@ fn tools_for_files_do_not_reach_the_server_with_everything_granted() {
     std::fs::write(own.join("config.toml"), "").unwrap();
     let mut command = super::command(&home, &["--cap", "fs:read,write:/**"]);
     command.env("SECRET", SECRET).stderr(std::process::Stdio::null());
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let home = served.home.path().display().to_string();
     let denied = [
         ("fs_read", json!({ "path": "/proc/self/environ" })),

@@ -40,7 +40,7 @@ fn place(user: User) -> Place {
     command.env_clear().env("HOME", home.path().join("own")).current_dir(&work);
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stderr(std::process::Stdio::piped());
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    Place { served: Served::of(command, home), work }
+    Place { served: Served::spawned(command, home), work }
 }
 
 impl Place {

@@ -55,10 +55,10 @@ impl Served {
     fn start(args: &[&str]) -> Self {
         let home = home();
         let command = command(&home, args);
-        Self::of(command, home)
+        Self::spawned(command, home)
     }
 
-    fn of(mut command: Command, home: tempfile::TempDir) -> Self {
+    fn spawned(mut command: Command, home: tempfile::TempDir) -> Self {
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         let (tell, lines) = channel();

@@ -27,7 +27,7 @@ fn fetched(reader: Option<&str>) -> (Value, String) {
 fn fetched_by(program: &Path) -> (Value, String) {
     let (home, at) = (home(), page());
     let command = super::command_of(program, &home, &["--cap", &format!("net:connect:{at}")]);
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let params = json!({ "name": "web_fetch", "arguments": { "url": format!("http://{at}/") } });
     let answer = served.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
     (answer["result"].clone(), served.end().1)
@@ -129,7 +129,7 @@ fn names_are_those_that_the_command_line_gives() {
     let args = ["--cap", &cap, "--cap", "exec:spawn:bash", "--hosts", "page.test=127.0.0.1"];
     // A name server that answers nobody: the name is not asked for.
     let args = [&args[..], &["--dns", "127.0.0.1:9"]].concat();
-    let mut served = Served::of(super::command(&home, &args), home);
+    let mut served = Served::spawned(super::command(&home, &args), home);
     let url = format!("http://page.test:{}/", at.port());
     let params = json!({ "name": "web_fetch", "arguments": { "url": url } });
     let answer = served.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));

@@ -18,7 +18,7 @@ fn answers(program: &str, args: &[&str]) -> bool {
 fn prefixed(world: &World, words: &[&str]) -> Wrapped {
     let mut command = world.bailiwick(&["wrap", "--"]);
     command.args(words);
-    Wrapped::of(command)
+    Wrapped::spawned(command)
 }
 
 /// Reads a note through a server that was started so.

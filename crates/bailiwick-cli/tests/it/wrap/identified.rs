@@ -48,7 +48,7 @@ fn notes(world: &World, name: &str) -> PathBuf {
 fn prefixed(world: &World, options: &[&str], words: &[&str]) -> Wrapped {
     let mut command = world.bailiwick(&["wrap"]);
     command.args(options).arg("--").args(words).env("NOTION_TOKEN", "ntn_0123456789");
-    Wrapped::of(command)
+    Wrapped::spawned(command)
 }
 
 fn read(wrapped: &mut Wrapped, path: &std::path::Path) -> Value {
@@ -84,7 +84,7 @@ fn arguments_grant_what_they_name_and_nothing_else() {
 
     let both = world.path("both");
     std::fs::create_dir(&both).expect("a folder");
-    let mut wrapped = Wrapped::of({
+    let mut wrapped = Wrapped::spawned({
         let mut command = world.bailiwick(&["wrap", "--no-journal", "--", server, "notes", "outside"]);
         command.env("XDG_STATE_HOME", both);
         command
@@ -243,7 +243,7 @@ fn a_server_that_is_not_known_says_what_to_type() {
     std::fs::write(project.join(".npmrc"), "registry=https://registry.invalid/\n").expect("a file");
     let mut command = world.bailiwick(&["wrap", "--", "npx", "-y", FILESYSTEM, "."]);
     command.current_dir(&project);
-    let why = refusal(Wrapped::of(command));
+    let why = refusal(Wrapped::spawned(command));
     assert!(why.contains(".npmrc"), "{why}");
 }
 

@@ -154,7 +154,7 @@ fn answers(command: &[String], world: &World) -> bool {
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]).env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
     started.current_dir(world.path(""));
-    let mut wrapped = Wrapped::of(started);
+    let mut wrapped = Wrapped::spawned(started);
     let answer = wrapped.ask(&call(1, "look", &json!({})));
     let undeclared = wrapped.ask(&call(1, "other", &json!({})));
     drop(wrapped.end());

@@ -40,7 +40,7 @@ fn the_filesystem_server_answers_as_bare_and_no_further() {
     };
     let mut bare = Command::new("node");
     bare.args(&server[1..]);
-    let expected = answers(Wrapped::of(bare));
+    let expected = answers(Wrapped::spawned(bare));
     std::fs::remove_file(notes.join("b.txt")).expect("it wrote");
     assert_eq!(answers(world.wrap(&manifest, &[], &server)), expected);
 

@@ -71,7 +71,7 @@ impl World {
         let root = self.path("");
         let lines: Vec<String> = lines.iter().map(|line| line.replace("@/", &root)).collect();
         let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
-        Plan::of("test", set.authority(), &self.facts(own)).unwrap()
+        Plan::for_authority("test", set.authority(), &self.facts(own)).unwrap()
     }
 
     /// The same where the host was asked for these names too.
@@ -81,7 +81,7 @@ impl World {
         let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
         let paths = names.iter().map(|name| self.path(name));
         let facts = paths.fold(self.facts(&self.path("ro/own")), located);
-        Plan::of("test", set.authority(), &facts).unwrap()
+        Plan::for_authority("test", set.authority(), &facts).unwrap()
     }
 
     fn facts(&self, own: &str) -> HostFacts {

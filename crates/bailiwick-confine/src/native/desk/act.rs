@@ -181,7 +181,7 @@ impl Desk<'_> {
         self.with_mask(asked, || mkdirat(&spot.parent, name, Mode::from_raw_mode(mode)))?;
         self.keep_made(&spot, AtFlags::REMOVEDIR)?;
         if fresh {
-            self.remember(Identity::of(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
+            self.remember(Identity::from_stat(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
         }
         Ok(Turn::Answer(Ok(())))
     }
@@ -218,7 +218,7 @@ impl Desk<'_> {
             directory.then(|| statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)).and_then(Result::ok);
         let removed = unlinkat(&spot.parent, name, flags);
         if let (Ok(()), Some(gone)) = (removed, gone) {
-            self.forget(Identity::of(&gone));
+            self.forget(Identity::from_stat(&gone));
         }
         Ok(Turn::Answer(removed))
     }
@@ -294,7 +294,7 @@ impl Desk<'_> {
             let directory =
                 spot.tree.real(spot.inside.as_bytes()).ok().filter(|it| !lies_in(it.as_bytes(), PRIVATE))?;
             let length = self.work_tree(spot.tree, directory.as_bytes())?;
-            Text::of(directory.as_bytes().get(..length)?).ok()
+            Text::from_bytes(directory.as_bytes().get(..length)?).ok()
         };
         let Some(new_tree) = around(new) else { return false };
         around(old).is_none_or(|old_tree| old_tree.as_bytes() != new_tree.as_bytes())
@@ -344,7 +344,7 @@ impl Desk<'_> {
 
     /// A file without a name, in a directory.
     fn open_unnamed(&self, asked: &Asked, what: &Named, flags: OFlags, mode: u32) -> Result<Turn, Turn> {
-        let mut below = Named { at: what.at, path: Text::of(what.path.as_bytes())? };
+        let mut below = Named { at: what.at, path: Text::from_bytes(what.path.as_bytes())? };
         below.path.push(b"/x")?; // an entry of that directory
         let spot = self.spot_or_turn(asked, &below)?;
         self.ensure_waiting(asked)?;

@@ -99,7 +99,7 @@ fn read_path(asked: &Asked, to: &Addressed) -> Option<Text> {
     let (family, name) = bytes.split_first_chunk::<2>()?;
     let name = name.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
     let is_unix = u16::from_ne_bytes(*family) == AddressFamily::UNIX.as_raw();
-    Text::of(name).ok().filter(|_| is_unix)
+    Text::from_bytes(name).ok().filter(|_| is_unix)
 }
 
 /// Connects a caller's socket to an opened one, without waiting for it here.
@@ -113,7 +113,7 @@ pub(super) fn connect_to(id: u64, socket: OwnedFd, target: OwnedFd) -> Turn {
 
 /// `None` if nobody accepts at the moment and the caller waits for that.
 fn try_connect(socket: &OwnedFd, target: &OwnedFd) -> Result<Option<()>, Errno> {
-    let mut path = Text::of(b"/proc/self/fd/")?;
+    let mut path = Text::from_bytes(b"/proc/self/fd/")?;
     path.push(DecInt::from_fd(target.as_fd()).as_bytes())?;
     let opened = SocketAddrUnix::new(path.as_c()?)?;
     let flags = fcntl_getfl(socket)?;

@@ -101,7 +101,7 @@ impl<'a> Desk<'a> {
             real.push(b"/").ok()?;
         }
         real.push(name).ok()?;
-        Some(Spot { tree, parent, name: Text::of(name).ok()?, inside, real, slash })
+        Some(Spot { tree, parent, name: Text::from_bytes(name).ok()?, inside, real, slash })
     }
 
     /// The directory that a caller's path starts from: `Some(None)` is the root.
@@ -176,7 +176,7 @@ impl<'a> Desk<'a> {
     fn identity_at(&self, real: &[u8]) -> Option<Identity> {
         let inside = self.guarded.inside(real)?;
         let found = statat(&self.root, inside.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        (FileType::from_raw_mode(found.st_mode) == FileType::Directory).then(|| Identity::of(&found))
+        (FileType::from_raw_mode(found.st_mode) == FileType::Directory).then(|| Identity::from_stat(&found))
     }
 
     /// Whether something exists in a directory of the host that the sandbox sees.
@@ -231,7 +231,7 @@ impl<'a> Desk<'a> {
 /// A directory, no magic link followed: those are this process' own.
 fn directory(base: BorrowedFd<'_>, path: &[u8], resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let path = Text::of(if path.is_empty() { b"." } else { path })?;
+    let path = Text::from_bytes(if path.is_empty() { b"." } else { path })?;
     openat2(base, path.as_c()?, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
 }
 

@@ -198,7 +198,7 @@ impl Desk<'_> {
         }
         let path = what.path.as_bytes();
         let parent = split(path).map_or(path, |split| split.parent);
-        let parent = Text::of(if parent.is_empty() { b"." } else { parent })?;
+        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
         let directory = self.target(asked, &Named { at: what.at, path: parent }, false);
         let writable = directory.and_then(|directory| {
             accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
@@ -223,7 +223,7 @@ impl Desk<'_> {
     fn absolute(&self, asked: &Asked, what: &Named) -> Result<Text, Errno> {
         let path = what.path.as_bytes();
         if path.first() == Some(&b'/') {
-            return Text::of(path);
+            return Text::from_bytes(path);
         }
         let base = self.base(asked, what.at, path).flatten().ok_or(Errno::NOENT)?;
         let mut whole = self.path_of(base.as_fd())?;

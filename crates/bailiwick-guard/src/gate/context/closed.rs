@@ -54,7 +54,7 @@ impl ToolContext {
             );
             return Some(Denial::new(code, message));
         }
-        let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
+        let plan = Plan::for_authority("tool", &self.authority, &HostFacts::unknown()).ok();
         let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };
         let is_listed = role(text.as_bytes(), &around) == Role::Protected && !self.names(real, &around);
         if !is_listed && !self.is_run_by_git(path) {

@@ -75,7 +75,7 @@ pub(crate) struct Written {
 }
 
 impl Stamp {
-    pub(crate) fn of(file: &File) -> std::io::Result<Self> {
+    pub(crate) fn from_file(file: &File) -> std::io::Result<Self> {
         Ok(Self::from(&rustix::fs::fstat(file)?))
     }
 }
@@ -187,7 +187,7 @@ impl ToolContext {
     fn replace_once(&self, real: &AbsPath, content: &[u8], only: Only) -> Result<Written, NotReplaced> {
         let old = if only == Only::New { None } else { existing(real)? };
         if let Only::Same(stamp) = only
-            && old.as_ref().map(Stamp::of).transpose()? != Some(stamp)
+            && old.as_ref().map(Stamp::from_file).transpose()? != Some(stamp)
         {
             return Err(NotReplaced::Other("it changed since it was read".to_owned()));
         }
@@ -250,7 +250,7 @@ impl ToolContext {
 
     fn reach(&self, path: &AbsPath, look: Look) -> Reach {
         let line = Capability::Fs { actions: FsActions::READ, path: PathPattern::below(path) };
-        let Ok(tree) = Authority::of(&[line]) else { return Reach::Nothing };
+        let Ok(tree) = Authority::from_capabilities(&[line]) else { return Reach::Nothing };
         let scopes = self.scopes(look);
         if scopes.iter().any(|scope| tree.read().within(scope).holds()) {
             return Reach::Whole;
@@ -428,7 +428,7 @@ mod tests {
 
         async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
             let path = args["path"].as_str().unwrap();
-            let stamp = Stamp::of(&context.open_read(path)?).unwrap();
+            let stamp = Stamp::from_file(&context.open_read(path)?).unwrap();
             match args["meanwhile"].as_str() {
                 Some("gone") => std::fs::remove_file(path).unwrap(),
                 Some(text) => std::fs::write(path, text).unwrap(),

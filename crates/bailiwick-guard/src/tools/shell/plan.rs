@@ -19,7 +19,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn of(context: &ToolContext) -> Result<Self, PlanError> {
+    pub(super) fn from_context(context: &ToolContext) -> Result<Self, PlanError> {
         let plan = shell_plan(context.authority(), context.own(), context.session())?;
         let granted = variables(&plan, context);
         Ok(Self { plan, granted })

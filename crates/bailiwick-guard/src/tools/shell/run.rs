@@ -52,7 +52,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn of(context: &ToolContext) -> Self {
+    pub(super) fn from_context(context: &ToolContext) -> Self {
         let (recorder, names) = (context.recorder(), context.session().names().clone());
         Self { recorder, names, refusals: NetworkRefusals::default() }
     }

@@ -72,7 +72,7 @@ fn every_damage_is_named_and_located() {
         l[3] = rehashed(&lines("b", 6)[3], |body| body.replace("\"session\":\"b\"", "\"session\":\"a\""));
     };
     assert_eq!(with(&renamed), Some((4, Tamper::Edited)));
-    let one = Digest::of(b"").to_string();
+    let one = Digest::sha256(b"").to_string();
     let genesis = |l: &mut Vec<Vec<u8>>| {
         l[0] = rehashed(&l[0], |body| body.replace(&Digest::ZERO.to_string(), &one));
     };
@@ -102,7 +102,7 @@ fn a_seal_signs_all_it_says_and_comes_back() {
         session: session("a"),
         point: chain.last(),
         time: 7,
-        key: Digest::of(b"key"),
+        key: Digest::sha256(b"key"),
     };
     let mut signed = Vec::new();
     let sign = |bytes: &[u8]| {
@@ -114,7 +114,10 @@ fn a_seal_signs_all_it_says_and_comes_back() {
     assert!(line.hash_holds());
     assert_eq!(line.seal_kind(), Some(SealKind::Head));
     let (key, signature, bytes) = line.signed_bytes().unwrap();
-    assert_eq!((key, signature, bytes), (Digest::of(b"key"), Signature::from_bytes([9; 64]), signed.clone()));
+    assert_eq!(
+        (key, signature, bytes),
+        (Digest::sha256(b"key"), Signature::from_bytes([9; 64]), signed.clone())
+    );
     let body = signed.strip_prefix(SEAL_DOMAIN).unwrap();
     let value: serde_json::Value = serde_json::from_slice(body).unwrap();
     assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), body);

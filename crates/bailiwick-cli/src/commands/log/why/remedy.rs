@@ -42,7 +42,7 @@ const PASTE: &str = "the manifest must declare it and the session's grant cover 
 const FILES: &str = "the tool's `capabilities` must declare it, and its `policy.filesystem` if it has one";
 
 impl Remedy {
-    pub(super) fn of(event: &Event, code: Option<DenialCode>) -> Self {
+    pub(super) fn for_event(event: &Event, code: Option<DenialCode>) -> Self {
         let recorded = event.capability().unwrap_or_default();
         // all or nothing: part of a grant would not allow it
         let lines: Vec<Capability> =
@@ -135,7 +135,7 @@ mod tests {
     fn a_grant_that_cannot_be_read_is_not_offered() {
         for text in ["", "exec:spawn:git\nnonsense", "fs:read:relative", "exec:spawn:a\"]\nx=["] {
             let event = Event::new(Kind::CapabilityDenied).with_tool("t").with_capability(text.to_owned());
-            let remedy = Remedy::of(&event, Some(DenialCode::ExecNotGranted));
+            let remedy = Remedy::for_event(&event, Some(DenialCode::ExecNotGranted));
             assert!(remedy.lines().is_empty() && remedy.manifest().is_none(), "{text}");
         }
     }

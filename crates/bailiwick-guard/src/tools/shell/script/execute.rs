@@ -130,13 +130,13 @@ impl From<ToolError> for Unopened {
 }
 
 impl Last {
-    const fn of(code: i32) -> Self {
+    const fn from_code(code: i32) -> Self {
         Self { code, signal: None }
     }
 
-    const fn of_outcome(outcome: &Outcome) -> Self {
+    const fn from_outcome(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Ended(Exit::Code(code)) | Outcome::Missing(code, _) => Self::of(*code),
+            Outcome::Ended(Exit::Code(code)) | Outcome::Missing(code, _) => Self::from_code(*code),
             Outcome::Ended(Exit::Signal(signal)) => Self { code: 128 + *signal, signal: Some(*signal) },
         }
     }
@@ -172,7 +172,7 @@ impl Execution<'_> {
             several => self.side_by_side(several).await?,
         };
         self.carried().await;
-        self.last = if pipeline.negated { Last::of(i32::from(last.code == 0)) } else { last };
+        self.last = if pipeline.negated { Last::from_code(i32::from(last.code == 0)) } else { last };
         Ok(())
     }
 
@@ -201,16 +201,16 @@ impl Execution<'_> {
         };
         let Three { stderr: errors, .. } = three;
         match &act {
-            Act::Answer(answer) => return Ok(Last::of(i32::from(!answer))),
+            Act::Answer(answer) => return Ok(Last::from_code(i32::from(!answer))),
             Act::Exit(code) => {
-                let last = code.map_or(self.last, |code| Last::of(code.into()));
+                let last = code.map_or(self.last, |code| Last::from_code(code.into()));
                 return Err(Stop::Ending(Ending::Ended(last)));
             }
             Act::Go(folder) => {
                 let real = reach::check(folder, Use::Read, self.context)?.to_string();
                 if !Path::new(&real).is_dir() {
                     say(errors, format!("cd: `{}`: no such folder", folder.display())).await?;
-                    return Ok(Last::of(1));
+                    return Ok(Last::from_code(1));
                 }
                 self.state.folder = real.into();
             }
@@ -219,7 +219,7 @@ impl Execution<'_> {
                 self.state.apply(&act, self.surroundings);
             }
         }
-        Ok(Last::of(0))
+        Ok(Last::from_code(0))
     }
 
     /// The commands of one pipeline, each with the output of the one before as its input.
@@ -254,7 +254,7 @@ impl Execution<'_> {
         if ended.timed_out {
             return Err(Stop::Ending(Ending::TimedOut));
         }
-        Ok(ended.outcomes.last().map(Last::of_outcome))
+        Ok(ended.outcomes.last().map(Last::from_outcome))
     }
 
     /// A program ready to start; or how a command ended that starts none.
@@ -266,9 +266,9 @@ impl Execution<'_> {
         };
         match act {
             Act::Start(start) => self.program(start, three).await,
-            Act::Answer(answer) => Ok(Err(Last::of(i32::from(!answer)))),
+            Act::Answer(answer) => Ok(Err(Last::from_code(i32::from(!answer)))),
             Act::Nothing | Act::Assign(_) | Act::Export(_) | Act::Go(_) | Act::Exit(_) => {
-                Ok(Err(Last::of(0)))
+                Ok(Err(Last::from_code(0)))
             }
         }
     }
@@ -285,7 +285,7 @@ impl Execution<'_> {
                 Err(NotExpanded::Stopped(error)) => return Err(error.into()),
                 Err(NotExpanded::TooMany) => {
                     let why = format!("{}: its patterns match more than a command can take", start.program);
-                    return say(three.stderr, why).await.map(|()| Err(Last::of(126)));
+                    return say(three.stderr, why).await.map(|()| Err(Last::from_code(126)));
                 }
             }
         }
@@ -428,7 +428,7 @@ impl Three {
 /// How a command ended whose redirection was not made.
 async fn unopened_as((unopened, errors): (Unopened, OwnedFd)) -> Result<Last, Stop> {
     match unopened {
-        Unopened::Said(why) => say(errors, why).await.map(|()| Last::of(1)),
+        Unopened::Said(why) => say(errors, why).await.map(|()| Last::from_code(1)),
         Unopened::Stop(stop) => Err(stop),
     }
 }
