@@ -87,7 +87,7 @@ pub(crate) fn wrapping(
             let replaced = Splice { at: program.value.span.clone(), new: writing.quoted(&prefix.program) };
             let list = match own {
                 Some(own) => writing.before_items(&own.value, words),
-                None => writing.beside(program, "args", &format!("[{}]", words.join(", "))),
+                None => writing.insert_after(program, "args", &format!("[{}]", words.join(", "))),
             };
             (vec![replaced, list], Some(*program))
         }
@@ -204,7 +204,7 @@ impl Writing<'_> {
     }
 
     /// A new field behind another one of the same table, written like it.
-    fn beside(&self, near: &Field, name: &str, value: &str) -> Splice {
+    fn insert_after(&self, near: &Field, name: &str, value: &str) -> Splice {
         let key = part(self.text, near.key.clone());
         let key = if key.contains(&near.name) { key.replace(&near.name, name) } else { self.quoted(name) };
         let between = part(self.text, near.key.end..near.value.span.start);
@@ -253,7 +253,7 @@ impl Writing<'_> {
         let Some(field) = field else {
             let value = format!("{{ {} }}", items.join(", "));
             let near = near.or_else(|| self.list_field()).ok_or_else(unwritable)?;
-            return Ok(Some(self.beside(near, name, &value)));
+            return Ok(Some(self.insert_after(near, name, &value)));
         };
         if part(self.text, field.value.span.clone()) == "null" {
             return Ok(Some(Splice {

@@ -159,12 +159,12 @@ async fn accept<S: Service>(
             continue;
         };
         while connections.try_join_next().is_some() {}
-        connections.spawn(converse(stream, Arc::clone(door), halt.clone(), strangers.enter()));
+        connections.spawn(serve_connection(stream, Arc::clone(door), halt.clone(), strangers.enter()));
     }
 }
 
 /// One connection, to its end.
-async fn converse<S: Service>(
+async fn serve_connection<S: Service>(
     stream: TcpStream,
     door: Arc<Door<S>>,
     halt: CancellationToken,

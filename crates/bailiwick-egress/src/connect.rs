@@ -28,7 +28,7 @@ pub(crate) async fn serve(session: Arc<Session>, source: Source) {
         async move {
             let Some(_place) = session.admit() else { return };
             match timeout(session.limits.hello, asked(&client)).await {
-                Ok(Ok((target, opening))) => session.converse(client, target, opening).await,
+                Ok(Ok((target, opening))) => session.relay_client(client, target, opening).await,
                 Ok(Err(End::Refused(refusal))) => refuse(&session, &client, refusal).await,
                 Ok(Err(End::Gone)) | Err(_) => {}
             }

@@ -95,7 +95,7 @@ impl Fixture {
 
     async fn change(&self, list: List, context: &RequestContext<RoleServer>) -> CallToolResult {
         self.changes(list).fetch_add(1, Ordering::Relaxed);
-        let _nobody_listens = self.stage.changes.send(list);
+        let _no_listener = self.stage.changes.send(list);
         if !is_modern(context) {
             let _gone = match list {
                 List::Tools => context.peer.notify_tool_list_changed().await,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Exit};
 use crate::args::{Check, Format};
 use crate::facts::{self, Setting};
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, json, sarif, snippet, style};
 
 /// The most lines of a summary.
@@ -51,8 +51,8 @@ pub(super) fn run(args: &Check) -> Answer {
 fn look(path: &std::path::Path, settings: &[Setting]) -> Outcome {
     let source = match input::read(path) {
         Ok(source) => source,
-        Err(Useless::Wrong(source, findings)) => return Outcome::Wrong(source, findings),
-        Err(Useless::Unreadable(why)) => {
+        Err(InputError::Wrong(source, findings)) => return Outcome::Wrong(source, findings),
+        Err(InputError::Unreadable(why)) => {
             return Outcome::Unreadable { name: path.to_string_lossy().into_owned(), why };
         }
     };

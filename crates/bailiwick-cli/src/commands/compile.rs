@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit, Out};
 use crate::args::compile::{ArtifactFormat, Compile};
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::{self, Existing};
 use crate::planned::{self, Planned, Unplanned};
 use crate::render::{escape, json, style};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Answer> {
     let planned = match planned::plan(&args.manifest, args.tool.as_deref(), &args.host)? {
         Ok(planned) => planned,
         Err(Unplanned::Answered(answer)) => return Ok(answer),
-        Err(Unplanned::Useless(useless)) => return Ok(useless_manifest(args, &useless)),
+        Err(Unplanned::InputError(useless)) => return Ok(useless_manifest(args, &useless)),
     };
     if !args.container.read_only_rootfs && args.target != Some(Target::Docker) {
         let text =
@@ -166,9 +166,9 @@ fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<A
 }
 
 /// A text that is no TOML or JSON is an invalid file; one that says what no plan can be made of does not compile.
-fn useless_manifest(args: &Compile, useless: &Useless) -> Answer {
+fn useless_manifest(args: &Compile, useless: &InputError) -> Answer {
     let answer = useless.refusal();
-    let Useless::Wrong(source, findings) = useless else { return answer };
+    let InputError::Wrong(source, findings) = useless else { return answer };
     let is_text = |finding: &Finding| {
         let no_text = [Code::SourceEncoding, Code::SourceTooLarge, Code::SourceSyntax, Code::SourceNesting];
         !no_text.contains(&finding.code())

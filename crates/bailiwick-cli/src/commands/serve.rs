@@ -29,7 +29,7 @@ pub(super) use self::http::{announce, fresh_token, until_signalled};
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::real_path;
 use crate::render::{escape, style};
 use crate::{companion, facts, terminal};
@@ -205,7 +205,7 @@ pub(super) fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<R
     let state = state()?;
     Ok(match Policy::load(&dir, &Trust::load(&state)?) {
         Policy::Good(_) => Ok(Guarded::around(builder, &dir, &state, facts::home().as_deref())?),
-        Policy::Broken(broken) => Err(Useless::Wrong(broken.source, broken.findings).refusal()),
+        Policy::Broken(broken) => Err(InputError::Wrong(broken.source, broken.findings).refusal()),
         Policy::Absent => Err(refused(Exit::Invalid, &format!("there is no `{}`", file.display()))),
         Policy::Changed(why) => Err(refused(Exit::Invalid, &why)),
     })

@@ -9,7 +9,7 @@ use super::hook::act;
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::args::guard::Trust as Args;
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::render::{escape, json, style};
 use crate::{facts, terminal};
 
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         Ok(None) => {
             return Ok(refused(Exit::Invalid, &format!("there is no {GUARDRAILS} in `{}`", dir.display())));
         }
-        Err(broken) => return Ok(Useless::Wrong(broken.source, broken.findings).refusal()),
+        Err(broken) => return Ok(InputError::Wrong(broken.source, broken.findings).refusal()),
     };
     let listed: String = scripts.iter().map(|script| format!("  {}\n", escape::line(script))).collect();
     let question = format!(

@@ -16,7 +16,7 @@ use rustix::thread::CapabilitySet;
 
 use super::image::{Entry, Identity, Image, Maps, Mount};
 use super::{init, network};
-use crate::control::{Word, hear, say};
+use crate::control::{Message, recv, send};
 use crate::fault::Step;
 use crate::landlock::{Access, Ruleset};
 use crate::limits;
@@ -42,8 +42,8 @@ fn at(step: Step) -> impl Fn(Errno) -> Failure {
 pub(crate) fn run(image: &Image) -> ! {
     descriptors::close(image.supervisors..image.supervisors + 1);
     let Err(Failure { step, errno, entry }) = become_sandbox(image);
-    let word = Word::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
-    let _ = say(image.control.as_fd(), word, &[]); // without a supervisor there is nobody to tell
+    let message = Message::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
+    let _ = send(image.control.as_fd(), message, &[]); // without a supervisor there is nobody to tell
     clone::exit(125)
 }
 
@@ -51,7 +51,7 @@ fn become_sandbox(image: &Image) -> Done<Infallible> {
     let network = network::Making::new(&image.network);
     let rooted = || enter_root(image);
     let terminal =
-        clone::beside(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
+        clone::run_in_parallel(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
     network.enter(image.control.as_fd()).map_err(|(step, errno)| at(step)(errno))?;
     limit(image).map_err(at(Step::Limits))?;
     drop_privileges(image).map_err(at(Step::Privileges))?;
@@ -265,7 +265,7 @@ fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errn
     let peer =
         rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC;
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, peer)?;
-    say(image.control.as_fd(), Word::Terminal, &[master.as_fd()])?;
+    send(image.control.as_fd(), Message::Terminal, &[master.as_fd()])?;
     Ok(Some(slave))
 }
 
@@ -278,8 +278,8 @@ fn pass_private_out(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
     let control = image.control.as_fd();
     match image.private.as_slice() {
         [] => Ok(()),
-        [one] => say(control, Word::Private, &[open(one)?.as_fd()]),
-        [one, other, ..] => say(control, Word::Private, &[open(one)?.as_fd(), open(other)?.as_fd()]),
+        [one] => send(control, Message::Private, &[open(one)?.as_fd()]),
+        [one, other, ..] => send(control, Message::Private, &[open(one)?.as_fd(), open(other)?.as_fd()]),
     }
 }
 
@@ -338,10 +338,10 @@ fn filter(image: &Image) -> Result<(), Errno> {
 fn await_go(image: &Image) -> Result<(), Errno> {
     let control = image.control.as_fd();
     if image.says_ready {
-        say(control, Word::Ready, &[])?;
+        send(control, Message::Ready, &[])?;
     }
-    match rustix::io::retry_on_intr(|| hear(control))? {
-        Some(Word::Go) => Ok(()),
+    match rustix::io::retry_on_intr(|| recv(control))? {
+        Some(Message::Go) => Ok(()),
         _ => Err(Errno::PIPE),
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_opens_a_folder_of_everybody() {
+    fn no_line_opens_a_directory_of_every_package() {
         let lines =
             include_str!("closures.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         for line in lines {

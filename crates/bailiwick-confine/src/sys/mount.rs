@@ -43,7 +43,7 @@ pub(crate) fn copy(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) 
 }
 
 /// Finds out whether a tree can be copied in one call. A sandbox that is being made cannot try: see
-/// [`beside`](super::clone::beside).
+/// [`run_in_parallel`](super::clone::run_in_parallel).
 pub(crate) fn look() {
     AT_ONCE.get_or_init(|| {
         let (nowhere, nothing) = (-1, std::ptr::null::<libc::mount_attr>());

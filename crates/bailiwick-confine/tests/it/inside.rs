@@ -165,7 +165,7 @@ fn a_folder_is_no_descriptor_for_a_program() {
 }
 
 #[test]
-fn nobody_is_reached_without_a_network() {
+fn nothing_is_reached_without_a_network() {
     let (_own, w) = folder();
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!("echo x > /dev/tcp/127.0.0.1/{}", host.local_addr().unwrap().port());

@@ -29,7 +29,7 @@ use self::args::{Args, Work};
 use self::plan::Held;
 pub use self::plan::shell_plan;
 use self::run::{Outcome, Stage, Witness};
-use self::script::{Execution, Script, State, Surroundings, Three, admit};
+use self::script::{Execution, Script, State, StdioFds, Surroundings, admit};
 use crate::gate::ToolContext;
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Stream, Tool, ToolError, ToolFault};
@@ -163,7 +163,7 @@ impl Task {
         self,
         held: &Held,
         witness: &Witness,
-        stdio: Three,
+        stdio: StdioFds,
         deadline: Instant,
         dropped: Vec<String>,
         context: &ToolContext,
@@ -172,7 +172,7 @@ impl Task {
             Self::Program { program, args, folder, env } => {
                 let failed = |source| ToolError::from(ToolFault::Exec { program: program.clone(), source });
                 let (plan, env) = held.with(env);
-                let Three { stdin, stdout, stderr } = stdio;
+                let StdioFds { stdin, stdout, stderr } = stdio;
                 let command = Command {
                     args: args.into_iter().map(Into::into).collect(),
                     cwd: Some(folder),
@@ -219,7 +219,7 @@ struct Ends {
 }
 
 /// The streams of a call: the programs' ends, and ours.
-fn open(input: Option<String>) -> std::io::Result<(Three, Ends)> {
+fn open(input: Option<String>) -> std::io::Result<(StdioFds, Ends)> {
     let (output, stdout) = streams::pair()?;
     let (errors, stderr) = streams::pair()?;
     let (stdin, input): (OwnedFd, _) = match input {
@@ -234,5 +234,5 @@ fn open(input: Option<String>) -> std::io::Result<(Three, Ends)> {
         stdout: pipe::Receiver::from_owned_fd(output)?,
         stderr: pipe::Receiver::from_owned_fd(errors)?,
     };
-    Ok((Three { stdin, stdout, stderr }, ends))
+    Ok((StdioFds { stdin, stdout, stderr }, ends))
 }

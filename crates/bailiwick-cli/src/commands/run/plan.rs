@@ -14,7 +14,7 @@ use super::retries;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, style};
 
 /// What the command line asks for, on this host.
@@ -92,7 +92,7 @@ fn of_manifest(
     governing: &Governing,
     caps: Vec<Capability>,
 ) -> Result<Asked, Answer> {
-    let wrong = |source: Source, findings: Vec<Finding>| Useless::Wrong(source, findings).refusal();
+    let wrong = |source: Source, findings: Vec<Finding>| InputError::Wrong(source, findings).refusal();
     let facts = match facts::for_manifest(&manifest, &args.settings) {
         Ok(facts) => facts,
         Err(findings) => return Err(wrong(source, findings)),

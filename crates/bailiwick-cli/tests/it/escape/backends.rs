@@ -58,7 +58,7 @@ fn held_as_claimed(target: Target, program: &str) {
     // firejail lets no user start it that its own list leaves out.
     let users = match (root, target) {
         (true, Target::Firejail) => &[User::Root][..],
-        (true, _) => &[User::Root, User::Nobody],
+        (true, _) => &[User::Root, User::Plain],
         (false, _) => &[User::Caller],
     };
     let mut seen = Vec::new();

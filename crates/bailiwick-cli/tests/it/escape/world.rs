@@ -12,14 +12,14 @@ use std::sync::Mutex;
 
 use super::rows::Row;
 
-const NOBODY: u32 = 65534;
+const PLAIN_USER: u32 = 65534;
 const SECRET: &str = "hush";
 
 /// Who starts the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Root,
-    Nobody,
+    Plain,
     Caller,
 }
 
@@ -314,7 +314,7 @@ fn abstract_name(dir: &Path) -> String {
 
 /// The program, started by that user.
 pub(crate) fn as_user(user: User, program: impl AsRef<std::ffi::OsStr>) -> Command {
-    if user != User::Nobody {
+    if user != User::Plain {
         return Command::new(program);
     }
     let mut command = Command::new("/usr/bin/setpriv");
@@ -325,8 +325,8 @@ pub(crate) fn as_user(user: User, program: impl AsRef<std::ffi::OsStr>) -> Comma
 /// Everything is open to everyone, so that only the sandbox stands in the way.
 pub(super) fn open_to_all(path: &Path, user: User) {
     let metadata = path.symlink_metadata().expect("there");
-    if user == User::Nobody {
-        std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+    if user == User::Plain {
+        std::os::unix::fs::lchown(path, Some(PLAIN_USER), Some(PLAIN_USER)).expect("root may");
     }
     if metadata.is_symlink() {
         return;

@@ -40,7 +40,7 @@ fn every_address_is_local() {
 pub(super) fn users() -> &'static [User] {
     let made_by_root = world_mark().map(|who| who == ROOT);
     let root = made_by_root.unwrap_or_else(|| rustix::process::getuid().is_root());
-    if root { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if root { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
 /// Where sandboxes are started by one user: a folder that is open to everyone, with the programs in it.

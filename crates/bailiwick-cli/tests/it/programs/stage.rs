@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         }
         std::fs::write(stage.path("w/a.txt"), "alpha\nmore\n").unwrap();
         std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), stage.path("bailiwick")).unwrap();
-        if user == User::Nobody {
+        if user == User::Plain {
             run_on_host(Command::new("chown").args(["-R", "65534:65534"]).arg(stage.dir.path()));
         }
         let first = stage.path("first");

@@ -186,7 +186,7 @@ fn a_run_that_fails_without_a_reason_says_that_files_can_be_watched() {
 }
 
 #[test]
-fn a_server_that_nobody_reaches_is_told_its_port() {
+fn a_server_without_clients_is_told_its_port() {
     if !Path::new("/usr/bin/python3").exists() {
         return skip("no python3 here");
     }
@@ -284,7 +284,7 @@ fn any_file_of_this_host_is_named_by_the_grant_that_shows_it() {
 
 fn users() -> &'static [User] {
     let root = rustix::process::getuid().is_root();
-    if root { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if root { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
 /// A folder that is open to everyone.
@@ -339,7 +339,7 @@ impl Stage {
 
 /// Gives everything to the user.
 fn open(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("root may");
     }
     let is_program =

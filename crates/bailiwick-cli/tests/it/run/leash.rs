@@ -33,7 +33,7 @@ impl World {
 
     /// Gives everything below a path to the user.
     pub(super) fn give(&self, name: &str) {
-        if self.user == User::Nobody {
+        if self.user == User::Plain {
             let all = Command::new("chown").args(["-Rh", "65534:65534"]).arg(self.at(name)).status();
             assert!(all.expect("chown starts").success());
         }
@@ -72,7 +72,7 @@ fn program() -> PathBuf {
 pub(super) fn by_everyone(test: impl Fn(&World)) {
     if rustix::process::getuid().is_root() {
         test(&World::new(User::Root));
-        test(&World::new(User::Nobody));
+        test(&World::new(User::Plain));
     } else {
         test(&World::new(User::Caller));
     }

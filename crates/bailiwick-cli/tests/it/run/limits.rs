@@ -47,7 +47,7 @@ fn processes_are_not_to_be_had_beyond_their_limit() {
 
 #[test]
 fn a_limit_that_nothing_holds_is_said_or_refused() {
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
     let dir = folder();
     let bailiwick = dir.path().join("bailiwick");
     std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), &bailiwick).expect("copied");

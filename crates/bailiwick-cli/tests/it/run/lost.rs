@@ -25,7 +25,7 @@ fn open(path: &Path) {
 #[test]
 fn what_is_lost_is_counted_and_the_line_keeps_it() {
     let users: &[User] =
-        if rustix::process::getuid().is_root() { &[User::Root, User::Nobody] } else { &[User::Caller] };
+        if rustix::process::getuid().is_root() { &[User::Root, User::Plain] } else { &[User::Caller] };
     for user in users {
         let own = folder();
         open(own.path());

@@ -65,7 +65,7 @@ impl Place {
 
 /// Lets the user own everything below, and anybody see it: only the server is to stand in the way.
 fn open_to_all(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -79,7 +79,7 @@ fn open_to_all(path: &Path, user: User) {
 /// Tries one leak as every user that there is here.
 fn by_everyone(attempt: impl Fn(&mut Place)) {
     let root = rustix::process::getuid().is_root();
-    for user in if root { vec![User::Root, User::Nobody] } else { vec![User::Caller] } {
+    for user in if root { vec![User::Root, User::Plain] } else { vec![User::Caller] } {
         attempt(&mut Place::new(user));
     }
 }
@@ -208,7 +208,7 @@ fn sockets_of_the_host_are_not_reached() {
 }
 
 #[test]
-fn nobody_survives_a_call() {
+fn no_process_survives_a_call() {
     by_everyone(|place| {
         let mark = format!("5{}.7", std::process::id());
         place.sh(&format!("setsid sleep {mark} > /dev/null 2>&1 & (setsid sleep {mark} &) ; true"));

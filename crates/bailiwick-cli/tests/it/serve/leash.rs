@@ -30,7 +30,7 @@ fn place(user: User) -> Place {
     let program = std::env::var_os("BAILIWICK_ESCAPE_PROGRAM").map(PathBuf::from);
     let program = program.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_bailiwick")));
     std::fs::copy(program, home.path().join("bailiwick")).unwrap();
-    if user == User::Nobody {
+    if user == User::Plain {
         let given = std::process::Command::new("chown").args(["-R", "65534:65534"]).arg(home.path()).status();
         assert!(given.unwrap().success());
     }
@@ -73,7 +73,7 @@ const CHANGES: [&str; 6] = [
 #[test]
 fn no_tool_changes_what_governs_the_session() {
     let root = rustix::process::getuid().is_root();
-    for user in if root { &[User::Root, User::Nobody][..] } else { &[User::Caller] } {
+    for user in if root { &[User::Root, User::Plain][..] } else { &[User::Caller] } {
         let mut place = place(*user);
         for name in ["conf/session.caps", "project/.agents/guardrails.toml"] {
             let (file, before) = (place.work.join(name), read(&place.work.join(name)));

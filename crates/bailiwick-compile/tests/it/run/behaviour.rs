@@ -194,7 +194,7 @@ fn what_governs_the_sandbox_cannot_be_made_in_a_writable_folder() {
 }
 
 #[test]
-fn nobody_outside_is_reached_seen_or_signalled() {
+fn nothing_outside_is_reached_seen_or_signalled() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&LINES);

@@ -39,7 +39,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Says a thing once; a supervisor that does not listen hears less.
-    fn say(&self, seen: Seen, errno: i32, bytes: &[u8]) {
+    fn send(&self, seen: Seen, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
         let length = bytes.len() + 2;
         let Some((head, room)) = packet.get_mut(..length).and_then(|room| room.split_at_mut_checked(2))
@@ -113,7 +113,7 @@ impl Desk<'_> {
     /// Tells that a name stays closed because it runs code later.
     pub(super) fn tell_protected(&self, real: &[u8]) {
         if let Some(teller) = &self.teller {
-            teller.say(Seen::Protected, 0, real);
+            teller.send(Seen::Protected, 0, real);
         }
     }
 
@@ -128,7 +128,7 @@ impl Desk<'_> {
             .target(asked, what, false)
             .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
         let path = self.absolute(asked, what)?;
-        teller.say(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
+        teller.send(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
         let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         if SHELLS.contains(&name) { self.tell_shell(teller, asked, arguments) } else { Ok(()) }
     }
@@ -145,12 +145,12 @@ impl Desk<'_> {
                 [b'-', b'-', ..] => {}
                 [b'-' | b'+', options @ ..] => is_text |= options.contains(&b'c'),
                 script if is_text => {
-                    teller.say(Seen::ShellText, 0, script);
+                    teller.send(Seen::ShellText, 0, script);
                     return Ok(());
                 }
                 _ => {
                     let what = Named { at: libc::AT_FDCWD, path: text };
-                    teller.say(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
+                    teller.send(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
                     return Ok(());
                 }
             }
@@ -186,7 +186,7 @@ impl Desk<'_> {
         let is_refusal =
             |errno: &Errno| [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS].contains(errno);
         if let Some(errno) = refusal.filter(is_refusal) {
-            teller.say(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Desk<'_> {
             accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
         });
         if let Err(errno) = writable {
-            teller.say(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), 
         rustix::net::AddressFamily::INET6 => rustix::net::SocketAddrV6::try_from(address)?.port(),
         _ => return Ok(()),
     };
-    teller.say(Seen::Port, 0, &port.to_ne_bytes());
+    teller.send(Seen::Port, 0, &port.to_ne_bytes());
     Ok(())
 }
 
@@ -255,6 +255,6 @@ fn tell_address(teller: &Teller<'_>, asked: &Asked, address: u64, length: u64) -
     let length = usize::try_from(length).map_or(LONGEST, |length| length.min(LONGEST));
     let bytes = bytes.get_mut(..length).unwrap_or_default();
     notify::read_memory(asked.thread, address, bytes)?;
-    teller.say(Seen::Address, 0, bytes);
+    teller.send(Seen::Address, 0, bytes);
     Ok(())
 }

@@ -15,7 +15,7 @@ mod words;
 
 pub(super) use act::{State, Surroundings};
 pub(super) use admit::admit;
-pub(super) use execute::{Ending, Execution, Last, Three};
+pub(super) use execute::{Ending, Execution, Last, StdioFds};
 
 use brush_parser::ast;
 

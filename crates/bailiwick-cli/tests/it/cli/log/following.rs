@@ -59,7 +59,7 @@ fn new_events_of_any_session_are_shown_until_an_interrupt() {
 }
 
 #[test]
-fn it_ends_when_nobody_reads_even_if_nothing_happens() {
+fn it_ends_when_the_output_is_closed_even_if_nothing_happens() {
     let demo = Demo::new();
     let (child, lines) = follow(&demo);
     drop(lines);

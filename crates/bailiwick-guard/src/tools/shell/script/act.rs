@@ -79,7 +79,7 @@ pub(super) struct Start {
 
 /// Where a redirection leads.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(super) enum RedirectTarget {
     Null,
     Output(Output),
     File(PathBuf),
@@ -298,16 +298,16 @@ impl Here<'_> {
     }
 
     /// Where a redirection leads: exactly one place.
-    pub(super) fn aim(&self, word: &Word) -> Result<Aim, Failure> {
+    pub(super) fn redirect_target(&self, word: &Word) -> Result<RedirectTarget, Failure> {
         let fields = word.fields(self)?;
         let [Field { text, pattern: None }] = fields.as_slice() else {
             return Err(Outside::named("a redirection to more or less than one file", "name one file").into());
         };
         Ok(match text.as_str() {
-            "/dev/null" => Aim::Null,
-            "/dev/stdout" => Aim::Output(Output::Stdout),
-            "/dev/stderr" => Aim::Output(Output::Stderr),
-            path => Aim::File(self.state.folder.join(path)),
+            "/dev/null" => RedirectTarget::Null,
+            "/dev/stdout" => RedirectTarget::Output(Output::Stdout),
+            "/dev/stderr" => RedirectTarget::Output(Output::Stderr),
+            path => RedirectTarget::File(self.state.folder.join(path)),
         })
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use bailiwick_policy::authority::{Request, Spawn};
 use bailiwick_policy::capability::Program;
 
-use super::act::{Act, Aim, Failure, Here, State, Surroundings};
+use super::act::{Act, Failure, Here, RedirectTarget, State, Surroundings};
 use super::reach::{self, Use};
 use super::{Chain, Joint, Outside, Pipeline, Script, Simple};
 use crate::gate::ToolContext;
@@ -156,7 +156,7 @@ impl Walk<'_> {
     fn command(&mut self, command: &Simple, state: State, alone: bool) -> Result<Ways, Failure> {
         let here = Here::new(&state, self.surroundings);
         for (word, changes) in command.redirects.iter().filter_map(super::Redirect::target) {
-            if let Aim::File(path) = here.aim(word)? {
+            if let RedirectTarget::File(path) = here.redirect_target(word)? {
                 self.need(Need::File(path, if changes { Use::Change } else { Use::Read }))?;
             }
         }
