@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::Aspect;
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::plan::{MASKED, Mount, Plan, STUBS};
 use bailiwick_policy::run_later::fixed_names;
 
@@ -48,7 +48,7 @@ pub(crate) struct Tree {
     /// Whether it is writable.
     pub(crate) writable: bool,
     /// What the host has there, if it was asked.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<PathKind>,
 }
 
 impl View {
@@ -139,7 +139,7 @@ impl View {
     /// could be made: nothing can be mounted on it elsewhere.
     fn cover(&mut self, plan: &Plan, own: Vec<String>) {
         for own in own {
-            let missing = plan.place(&own) == Some(Place::Missing);
+            let missing = plan.place(&own) == Some(PathKind::Missing);
             let base = self.base.iter().filter(|path| is_within(&own, path)).map(|_| (own.clone(), false));
             let trees = self.root.iter().chain(&self.trees);
             let trees = trees.filter_map(|tree| Some((tree.shown(&own)?, tree.writable)));
@@ -199,11 +199,11 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
         named.get(at).is_some_and(|own| is_within(own, path))
     };
     let mut found = Vec::new();
-    for tree in view.writable().filter(|tree| tree.place != Some(Place::File)) {
+    for tree in view.writable().filter(|tree| tree.place != Some(PathKind::File)) {
         let later = |name: &str, writable| {
             let (path, source) = (join(&tree.path, name), join(&tree.source, name));
             let place = plan.place(&source);
-            let wanted = place != Some(Place::Missing) && !is_named(&path);
+            let wanted = place != Some(PathKind::Missing) && !is_named(&path);
             wanted.then(|| RunLater { path, source, writable, exists: place.is_some() })
         };
         let mut entered: BTreeMap<&str, bool> = BTreeMap::new();
@@ -213,7 +213,7 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
                 below = below
                     && *entered.entry(parent).or_insert_with(|| {
                         // In a git worktree `.git` is a file, and says where the configuration is.
-                        let file = plan.place(&join(&tree.source, parent)) == Some(Place::File);
+                        let file = plan.place(&join(&tree.source, parent)) == Some(PathKind::File);
                         let own = later(parent, !file);
                         let is_entered = own.is_some() && !file;
                         found.extend(own);
@@ -275,7 +275,7 @@ pub(crate) fn is_within(path: &str, tree: &str) -> bool {
 }
 
 /// Why a mount is left out, if it is.
-fn omission(path: &str, source: &str, place: Option<Place>, own: &[String]) -> Option<String> {
+fn omission(path: &str, source: &str, place: Option<PathKind>, own: &[String]) -> Option<String> {
     let within = |tree: &str| is_within(path, tree) || is_within(source, tree);
     if let Some(masked) = MASKED.iter().find(|masked| within(masked)) {
         return Some(format!("`{path}` is not shown: the sandbox has its own `{masked}` or none"));
@@ -283,7 +283,7 @@ fn omission(path: &str, source: &str, place: Option<Place>, own: &[String]) -> O
     if own.iter().any(|own| within(own)) {
         return Some(format!("`{path}` is not shown: it is part of what governs the sandbox"));
     }
-    (place == Some(Place::Missing))
+    (place == Some(PathKind::Missing))
         .then(|| format!("`{path}` does not exist on this host: nothing is shown there"))
 }
 

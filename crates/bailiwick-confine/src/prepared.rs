@@ -22,8 +22,8 @@ use crate::limits::{Applied, Situation};
 use crate::lost::PrivateDirectories;
 use crate::native::base::{self, Private, System};
 use crate::native::guarded::{Guarded, Unasked};
-use crate::native::image::{Asked, Identity, Image, Maps};
-use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
+use crate::native::image::{DeskSetup, Identity, Image, Maps};
+use crate::native::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
 use crate::native::programs::{Lookup, Programs};
 use crate::native::shims::ToolChoice;
 use crate::native::{environment, grants, protected};
@@ -113,7 +113,7 @@ impl Prepared {
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
         let (watched, tells) = watching(options.watch, built.programs, built.exec)?;
-        let desk = asking.program().map(|filter| Asked {
+        let desk = asking.program().map(|filter| DeskSetup {
             filter,
             own_filter: seccomp::program(Needs { desk: true, ..needs }),
             guarded: built.guarded,
@@ -384,24 +384,24 @@ fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
         }
     }
     for file in &programs.files {
-        layout.mount(file, started_from(file, Kind::File));
+        layout.mount(file, started_from(file, HostKind::File));
     }
     // What may itself be written has no code; what lies in a writable tree is read-only.
     for folder in &programs.folders {
         if !is_writable(layout.at(folder)) {
-            layout.mount(folder, started_from(folder, Kind::Folder));
+            layout.mount(folder, started_from(folder, HostKind::Folder));
         }
     }
     for folder in &programs.code {
         let is_around = layout.tree_around(folder).is_some_and(|(_, tree)| tree.writable);
         let stays_writable = is_writable(layout.at(folder)) || (installs && is_around);
         if !stays_writable {
-            layout.mount(folder, started_from(folder, Kind::Folder));
+            layout.mount(folder, started_from(folder, HostKind::Folder));
         }
     }
     for path in &programs.data {
         let Ok(file) = std::fs::canonicalize(path) else { continue };
-        let kind = if file.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if file.is_dir() { HostKind::Folder } else { HostKind::File };
         if layout.tree_around(path).is_none() {
             layout.mount(path, Host { executable: false, ..started_from(&file, kind) });
         }
@@ -413,7 +413,7 @@ fn is_writable(node: Option<&Node>) -> bool {
 }
 
 /// A place whose programs may be started; one that is not the system's is mounted only if it is still the same.
-fn started_from(path: &Path, kind: Kind) -> Host {
+fn started_from(path: &Path, kind: HostKind) -> Host {
     let of_system = BASE.iter().any(|entry| lies_in(path, Path::new(entry.path)));
     let found = std::fs::symlink_metadata(path).ok().filter(|_| !of_system);
     Host { executable: true, identity: found.as_ref().map(Identity::of_metadata), ..Host::system(path, kind) }

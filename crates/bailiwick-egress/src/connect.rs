@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::code::Code;
 use crate::decide::{Refusal, Target};
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::http::{self, MAX_HEAD};
 use crate::relay::accept_all;
 use crate::session::{End, Opening, Session, forbidden};
@@ -38,7 +38,7 @@ pub(crate) async fn serve(session: Arc<Session>, source: Source) {
 }
 
 async fn refuse(session: &Session, client: &Stream, refusal: Refusal) {
-    session.tell(Event::new("*", None, Outcome::Refused(refusal.clone())));
+    session.tell(Event::new("*", None, EgressOutcome::Refused(refusal.clone())));
     let nobody = Target::new(Host::Name("*".into()), 0);
     drop(client.write_all(&forbidden(&nobody, &refusal)).await);
 }

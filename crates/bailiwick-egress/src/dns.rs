@@ -14,7 +14,7 @@ use hickory_proto::rr::{DNSClass, RData, Record, RecordType};
 
 use crate::code::Code;
 use crate::decide::Refusal;
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::session::Session;
 
 /// How long a client may keep an answer. Ours never change.
@@ -94,7 +94,7 @@ impl Session {
     fn refused_name(&self, name: &str, refusal: Refusal) {
         let name = name.strip_suffix('.').unwrap_or(name);
         if self.is_news(name) {
-            self.tell(Event::new(name, None, Outcome::Refused(refusal)));
+            self.tell(Event::new(name, None, EgressOutcome::Refused(refusal)));
         }
     }
 }

@@ -77,7 +77,7 @@ mod stream;
 pub use code::Code;
 pub use decide::{Known, Pass, Refusal, Rules, Stream, Target, Verdict, decide};
 pub use entrance::{Entrance, ListenError, Listeners};
-pub use event::{Event, Outcome};
+pub use event::{EgressOutcome, Event};
 pub use hello::{Hello, Listening, Request};
 pub use limits::{Limits, raise_file_limit};
 pub use resolve::{Lookup, Resolver};

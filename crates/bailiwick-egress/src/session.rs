@@ -21,7 +21,7 @@ use crate::blocks::Blocks;
 use crate::code::Code;
 use crate::copy::{Copier, Pulse};
 use crate::decide::{self, Known, Pass, Refusal, Rules, Target, Verdict, decide};
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
 use crate::names::{Names, WildcardNames};
@@ -185,7 +185,7 @@ impl Session {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if complaints.1.take(Instant::now()) {
             drop(complaints);
-            self.tell(Event::new("*", None, Outcome::Refused(Refusal::new(Code::TooManyConnections))));
+            self.tell(Event::new("*", None, EgressOutcome::Refused(Refusal::new(Code::TooManyConnections))));
         }
     }
 
@@ -213,7 +213,7 @@ impl Session {
     }
 
     pub(crate) fn tell_refused(&self, target: &Target, request: Option<&Request>, refusal: Refusal) {
-        let event = Event::new(&target.host.to_string(), Some(target.port), Outcome::Refused(refusal));
+        let event = Event::new(&target.host.to_string(), Some(target.port), EgressOutcome::Refused(refusal));
         self.tell(match request {
             Some(request) => event.about(&request.method, &request.path),
             None => event,
@@ -306,7 +306,7 @@ impl Session {
             }
             decide::Stream::Opaque | decide::Stream::Tls => {
                 let host = target.host.to_string();
-                self.tell(Event::new(&host, Some(target.port), Outcome::Allowed(address)));
+                self.tell(Event::new(&host, Some(target.port), EgressOutcome::Allowed(address)));
                 let said = if pass.stream == decide::Stream::Tls {
                     let passage =
                         Passage { client, server: &server, target, addresses: &pass.addresses, address };

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use crate::authority::Authority;
 use crate::capability::{Capability, ClockActions, Endpoint, Program};
 use crate::enforcement::{Aspect, Floor, Level, Requirement};
-use crate::facts::{HostFacts, Place};
+use crate::facts::{HostFacts, PathKind};
 use crate::finding::Finding;
 use crate::manifest::{Checked, CheckedTool, Limits, Origin};
 use crate::net::{HostPattern, Listen, NetRule};
@@ -57,7 +57,7 @@ pub struct Plan {
     protected: Vec<AbsPath>,
     locked: Vec<AbsPath>,
     /// What the host has, where it was asked.
-    places: BTreeMap<AbsPath, Place>,
+    places: BTreeMap<AbsPath, PathKind>,
     lines: Vec<Line>,
     named: Vec<AbsPath>,
 }
@@ -240,12 +240,12 @@ impl Plan {
 
     /// The places that every sandbox shows, without those that the host is known not to have.
     pub fn base(&self) -> impl Iterator<Item = &'static BaseEntry> {
-        BASE.iter().filter(|entry| self.place(entry.path) != Some(Place::Missing))
+        BASE.iter().filter(|entry| self.place(entry.path) != Some(PathKind::Missing))
     }
 
     /// What the host has at a path, if it was asked.
     #[must_use]
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<PathKind> {
         if self.places.is_empty() {
             return None;
         }

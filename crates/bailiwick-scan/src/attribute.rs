@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use crate::model::{Language, Reason, ScopeKind, ToolSite, Value};
-use crate::report::{Deeds, Place, Tool, Unknown, Use};
+use crate::report::{CodeSpan, Deeds, Tool, Unknown, Use};
 use crate::resolve::{AbstractValue, Evaluator, Frame, Package, ScopeId};
 
 /// The most ways that are followed for one tool.
@@ -95,9 +95,9 @@ fn server(
     let called =
         of_tools.filter_map(|one| one.call.rsplit_once('.')).map(|(class, _)| class.to_owned()).collect();
     let mut deeds = walk.finish_beside(called);
-    let by_tools: BTreeSet<&Place> =
+    let by_tools: BTreeSet<&CodeSpan> =
         tools.iter().flat_map(|tool| tool.deeds.uses.iter().map(Use::place)).collect();
-    let unknown_to_tools: BTreeSet<&Place> =
+    let unknown_to_tools: BTreeSet<&CodeSpan> =
         tools.iter().flat_map(|tool| tool.deeds.unknowns.iter().map(Unknown::place)).collect();
     deeds.uses.retain(|one| !by_tools.contains(&one.place));
     deeds.unknowns.retain(|one| !unknown_to_tools.contains(&one.place));
@@ -190,8 +190,8 @@ fn scope_of(abstract_value: &AbstractValue) -> Option<ScopeId> {
     if let AbstractValue::Function(at, _) = abstract_value { Some(*at) } else { None }
 }
 
-fn place(unit: usize, (start, end): (usize, usize)) -> Place {
-    Place { file: unit, start, end, line: 0 }
+fn place(unit: usize, (start, end): (usize, usize)) -> CodeSpan {
+    CodeSpan { file: unit, start, end, line: 0 }
 }
 
 /// One walk along calls.
@@ -203,8 +203,8 @@ struct Walk<'a> {
     ways: HashSet<Frame>,
     waiting: Vec<Frame>,
     visited: HashSet<ScopeId>,
-    uses: BTreeMap<(Place, crate::report::Kind, String), (Use, Option<String>)>,
-    unknowns: BTreeMap<(Place, Reason), Unknown>,
+    uses: BTreeMap<(CodeSpan, crate::report::UseKind, String), (Use, Option<String>)>,
+    unknowns: BTreeMap<(CodeSpan, Reason), Unknown>,
     /// Packages that are already known to be called.
     dependencies: BTreeSet<String>,
 }

@@ -35,7 +35,7 @@ pub mod fuzzing {
 pub use compare::{Judged, Judgement, Subject, compare};
 pub use draft::draft;
 pub use model::{Language, Reason};
-pub use report::{Deeds, Kind, Place, Report, Tool, Unknown, Use};
+pub use report::{CodeSpan, Deeds, Report, Tool, Unknown, Use, UseKind};
 pub use scan::{Options, read_text, scan};
 pub use source::Fault;
 pub use target::Target;

@@ -50,13 +50,13 @@ pub(crate) enum Treat {
 
 /// A file of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) treat: Treat,
 }
 
 /// The files below paths, in a fixed order, each once.
-pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Entry>, Fault> {
+pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<SourceFile>, Fault> {
     let mut entries = Vec::new();
     for path in paths {
         let unreadable = |source| Fault::Unreadable { path: path.clone(), source };
@@ -69,7 +69,7 @@ pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Entry
             }
         } else if about.is_file() {
             let treat = treat(path).ok_or_else(|| Fault::NoLanguage(path.clone()))?;
-            entries.push(Entry { path: path.clone(), treat });
+            entries.push(SourceFile { path: path.clone(), treat });
         } else {
             return Err(unreadable(std::io::Error::other("it is neither a file nor a folder")));
         }
@@ -79,7 +79,7 @@ pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Entry
     Ok(entries)
 }
 
-fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(), Fault> {
+fn folder(root: &Path, dependencies: bool, entries: &mut Vec<SourceFile>) -> Result<(), Fault> {
     let mut open = vec![(root.to_owned(), 0_usize)];
     while let Some((dir, depth)) = open.pop() {
         let unreadable = |source| Fault::Unreadable { path: dir.clone(), source };
@@ -91,7 +91,7 @@ fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(
             let beyond = entries.len() >= MAX_FILES || depth >= MAX_DEPTH;
             if kind.is_dir() && !is_left_out(&name, dependencies) {
                 if beyond {
-                    entries.push(Entry { path, treat: Treat::TooMany });
+                    entries.push(SourceFile { path, treat: Treat::TooMany });
                 } else {
                     open.push((path, depth + 1));
                 }
@@ -99,7 +99,7 @@ fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(
                 && let Some(treat) = treat(&path)
             {
                 let treat = if entries.len() >= MAX_FILES { Treat::TooMany } else { treat };
-                entries.push(Entry { path, treat });
+                entries.push(SourceFile { path, treat });
             }
             if entries.len() > MAX_FILES {
                 return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::knowledge::{Knowledge, Rule};
 use crate::model::Value;
-use crate::report::Kind;
+use crate::report::UseKind;
 use crate::resolve::{AbstractValue, Args, text_of};
 use crate::target::Target;
 
@@ -21,22 +21,22 @@ pub(crate) struct Site<'a> {
 }
 
 /// What a rule finds at a call: kinds, each with a target where there is one.
-pub(crate) fn found(rule: &Rule, site: &Site<'_>) -> Vec<(Kind, Option<Target>)> {
+pub(crate) fn found(rule: &Rule, site: &Site<'_>) -> Vec<(UseKind, Option<Target>)> {
     let mut found = Vec::new();
     for (kind, place) in rule.effects() {
         match kind {
-            Kind::Exec => found.extend(programs(rule, place, site)),
-            Kind::Net => found.push((kind, host(rule, place, site))),
-            Kind::Read if rule.mode.is_some() || rule.chain => {
+            UseKind::Exec => found.extend(programs(rule, place, site)),
+            UseKind::Net => found.push((kind, host(rule, place, site))),
+            UseKind::Read if rule.mode.is_some() || rule.chain => {
                 if let Some(target) = path(kind, place, site) {
                     found.extend(modes(rule, site).into_iter().map(|kind| (kind, target.clone())));
                 }
             }
-            Kind::Read | Kind::Write | Kind::Create | Kind::Delete => {
+            UseKind::Read | UseKind::Write | UseKind::Create | UseKind::Delete => {
                 found.extend(path(kind, place, site).map(|target| (kind, target)));
             }
-            Kind::Env => found.push((kind, texts(place, site).next().and_then(|text| whole(kind, text)))),
-            Kind::Tzdata => found.push((kind, None)),
+            UseKind::Env => found.push((kind, texts(place, site).next().and_then(|text| whole(kind, text)))),
+            UseKind::Tzdata => found.push((kind, None)),
         }
     }
     found
@@ -48,7 +48,7 @@ pub(crate) fn is_literal(place: &str, site: &Site<'_>) -> bool {
 }
 
 /// The path, or that it is not known; `None` where there is no file at all.
-fn path(kind: Kind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
+fn path(kind: UseKind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
     let text = texts(place, site).next();
     if text.as_ref().is_some_and(|(text, whole)| *whole && (text == ":memory:" || text.is_empty())) {
         return None;
@@ -56,34 +56,34 @@ fn path(kind: Kind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
     Some(text.and_then(|text| whole(kind, text)))
 }
 
-fn whole(kind: Kind, (text, whole): (String, bool)) -> Option<Target> {
+fn whole(kind: UseKind, (text, whole): (String, bool)) -> Option<Target> {
     if whole { Target::from_text(kind, &text) } else { None }
 }
 
 /// Whether a file is read or written: by the mode, or by the builder.
-fn modes(rule: &Rule, site: &Site<'_>) -> Vec<Kind> {
+fn modes(rule: &Rule, site: &Site<'_>) -> Vec<UseKind> {
     if rule.chain {
         let chain = chain(site.callee);
         let writes = chain.iter().any(|method| WRITING.contains(method));
         let reads = chain.contains(&"read");
         return match (reads, writes) {
-            (true, false) => vec![Kind::Read],
-            (false, true) => vec![Kind::Write],
-            _ => vec![Kind::Read, Kind::Write],
+            (true, false) => vec![UseKind::Read],
+            (false, true) => vec![UseKind::Write],
+            _ => vec![UseKind::Read, UseKind::Write],
         };
     }
     let place = rule.mode.as_deref().unwrap_or_default();
     match things(place, site).next() {
-        None => vec![Kind::Read],
+        None => vec![UseKind::Read],
         Some(AbstractValue::Text { text, whole: true }) => {
             let writes = text.contains(['w', 'a', 'x', '+']);
             match (text.contains(['r', '+']), writes) {
-                (true, true) => vec![Kind::Read, Kind::Write],
-                (_, true) => vec![Kind::Write],
-                _ => vec![Kind::Read],
+                (true, true) => vec![UseKind::Read, UseKind::Write],
+                (_, true) => vec![UseKind::Write],
+                _ => vec![UseKind::Read],
             }
         }
-        Some(_) => vec![Kind::Read, Kind::Write],
+        Some(_) => vec![UseKind::Read, UseKind::Write],
     }
 }
 
@@ -129,8 +129,8 @@ fn is_host(text: &str) -> bool {
     !text.contains('/')
 }
 
-fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Target>)> {
-    let program = |name: &str| (Kind::Exec, Target::from_text(Kind::Exec, name));
+fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(UseKind, Option<Target>)> {
+    let program = |name: &str| (UseKind::Exec, Target::from_text(UseKind::Exec, name));
     if let Some(fixed) = place.strip_prefix('=') {
         return vec![program(fixed)];
     }
@@ -152,7 +152,7 @@ fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Targ
         let words = text.filter(|(_, whole)| *whole).and_then(|(text, _)| first_word(&text));
         return std::iter::once(program(SHELL)).chain(words.map(|word| program(&word))).collect();
     }
-    vec![(Kind::Exec, text.and_then(|text| whole(Kind::Exec, text)))]
+    vec![(UseKind::Exec, text.and_then(|text| whole(UseKind::Exec, text)))]
 }
 
 /// The program of a command line that has nothing but words.

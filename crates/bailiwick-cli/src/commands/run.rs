@@ -27,7 +27,7 @@ use bailiwick_policy::plan::{Environment, Plan};
 
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
-pub(super) use self::plan::Asked;
+pub(super) use self::plan::PlannedRun;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::render::{escape, style};
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
         Ok(governing) => governing,
         Err(why) => return Ok(refused(&why)),
     };
-    let asked = match Asked::new(args, &name, &governing) {
+    let asked = match PlannedRun::new(args, &name, &governing) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(refusal),
     };
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     // Other sandboxes mount by what the host was seen to have, and the journal and the report were made since.
     let by_name = matches!(args.backend, Backend::Bwrap | Backend::Oci | Backend::Firejail);
     let asked = if by_name && Governing::is_made(args) {
-        match Asked::new(args, &name, &governing) {
+        match PlannedRun::new(args, &name, &governing) {
             Ok(asked) => asked,
             Err(refusal) => return Ok(refusal),
         }
@@ -121,7 +121,7 @@ fn search(by: Choice) -> Result<Search, Answer> {
 }
 
 /// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
-fn confined(args: &Run, asked: &Asked, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
+fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
     let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
@@ -190,7 +190,7 @@ fn floor(args: &Run, plan: &Plan) -> Floor {
 /// The launch of a server's command, by our own sandbox.
 pub(super) fn server_launch<'a>(
     args: &Run,
-    asked: &'a Asked,
+    asked: &'a PlannedRun,
     stdio: Stdio,
     recorder: Recorder,
 ) -> Result<Launch<'a>, Answer> {
@@ -202,7 +202,7 @@ pub(super) fn server_launch<'a>(
 /// The launch that a command line asks for, by our own sandbox.
 fn launch<'a>(
     args: &Run,
-    asked: &'a Asked,
+    asked: &'a PlannedRun,
     chosen: &Chosen,
     stdio: Stdio,
     recorder: Recorder,

@@ -18,7 +18,7 @@ use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
 use bailiwick_guard::{Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::manifest::Checked;
@@ -68,12 +68,12 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     let server = server(args, &granted, tools);
     greet(&granted, args.http.is_some());
     let began = format!("serves `{}`, granted by {}", escape::line(&args.name), granted.origin);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     let how = match args.http {
         Some(address) => http::speak(address, server)?,
         None => speak(server)?,
     };
-    journal.append(Event::new(Kind::SessionEnded).with_reason(how))?;
+    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     journal.close()?;
     Ok(Answer::result(Exit::Fine, String::new()))
 }

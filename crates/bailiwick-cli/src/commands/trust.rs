@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use serde_json::json;
 
 use super::hook::act;
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         return Ok(refused(Exit::Found, "not trusted: confirm at a terminal, or say --yes"));
     }
     Trust::add(&state, &dir, hash)?;
-    act(Event::new(Kind::ApprovalDecided)
+    act(Event::new(RecordKind::ApprovalDecided)
         .with_decision(Decision::Allow)
         .with_code("trusted")
         .with_reason(format!("{} as {hash}", dir.display())));

@@ -25,7 +25,7 @@ pub(super) fn shown(plan: &Plan) -> Shown {
             notes.push(format!("`{path}` is left out: no grant shows it, the sandbox has its own or none"));
             return false;
         }
-        if mount.place == Some(bailiwick_policy::facts::Place::Missing) {
+        if mount.place == Some(bailiwick_policy::facts::PathKind::Missing) {
             notes.push(format!("`{path}` is left out: this host does not have it"));
             return false;
         }

@@ -17,7 +17,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{BASE, Network, Plan};
 
@@ -211,7 +211,7 @@ fn check_paths(plan: &Plan, view: &View) -> Result<(), Refusal> {
     if let Some(tree) = view.trees.iter().find(odd) {
         return Err(refusal(&tree.path, "it cannot show single folders of `/usr`"));
     }
-    if let Some(own) = view.covered.iter().find(|own| plan.place(own) == Some(Place::Missing)) {
+    if let Some(own) = view.covered.iter().find(|own| plan.place(own) == Some(PathKind::Missing)) {
         return Err(refusal(
             own,
             "it is missing, and firejail cannot keep it from being made; make the folder",

@@ -15,7 +15,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Mount, Plan};
 
@@ -193,9 +193,9 @@ impl Volumes {
         for (index, tree) in trees.iter().enumerate() {
             refuse_tree(plan, tree)?;
             let kind = match tree.place {
-                Some(Place::Directory) => "Directory",
-                Some(Place::File) => "File",
-                Some(Place::Missing) | None => "",
+                Some(PathKind::Directory) => "Directory",
+                Some(PathKind::File) => "File",
+                Some(PathKind::Missing) | None => "",
             };
             let (source, path) = (tree.source.to_string(), tree.path.to_string());
             all.add(&format!("tree-{index}"), &source, Some(kind), &path, !tree.writable)?;

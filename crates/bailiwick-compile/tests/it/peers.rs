@@ -4,7 +4,7 @@ use bailiwick_compile::{Egress, Refusal, Target, compile, coverage, egress};
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::enforcement::{Aspect, Floor, Level, Precision};
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 use serde_json::Value;
@@ -186,10 +186,10 @@ fn peer_09_hosts_never_open_a_bridge() {
 #[test]
 fn peer_10_a_link_is_mounted_as_what_the_host_says_it_is() {
     let path = |text: &str| AbsPath::new(text).unwrap();
-    let facts = HostFacts::unknown().with_place(path("/w"), path("/data/w"), Place::Directory).with_place(
+    let facts = HostFacts::unknown().with_place(path("/w"), path("/data/w"), PathKind::Directory).with_place(
         path("/in"),
         path("/proc/1/root"),
-        Place::Directory,
+        PathKind::Directory,
     );
     let plan = on(&["fs:read:/w", "fs:read:/in"], &facts);
     let bwrap = made(Target::Bwrap, &plan).unwrap();
@@ -208,9 +208,9 @@ fn peer_10_a_link_is_mounted_as_what_the_host_says_it_is() {
 fn the_file_that_names_a_git_folder_is_read_only() {
     let path = |text: &str| AbsPath::new(text).unwrap();
     let facts = HostFacts::unknown()
-        .with_place(path("/w"), path("/w"), Place::Directory)
-        .with_place(path("/w/.git"), path("/w/.git"), Place::File)
-        .with_place(path("/w/.vscode"), path("/w/.vscode"), Place::Directory);
+        .with_place(path("/w"), path("/w"), PathKind::Directory)
+        .with_place(path("/w/.git"), path("/w/.git"), PathKind::File)
+        .with_place(path("/w/.vscode"), path("/w/.vscode"), PathKind::Directory);
     let artifact = made(Target::Bwrap, &on(&["fs:read,write:/w"], &facts)).unwrap();
     let bound = |how: &str, at: &str| artifact.argv().windows(2).any(|words| words == [how, at]);
     assert!(bound("--ro-bind-try", "/w/.git") && !bound("--bind-try", "/w/.git"));

@@ -5,7 +5,7 @@
 use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
 
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, FileGrant, Plan};
 use bailiwick_policy::run_later::fixed_names;
@@ -40,13 +40,13 @@ pub fn located_to_mount(facts: HostFacts, plan: &Plan) -> Result<HostFacts, Unse
     let mut facts = located(facts, plan.files().iter().map(FileGrant::path))?;
     for path in BASE.iter().filter_map(|entry| AbsPath::new(entry.path).ok()) {
         // The base is for everyone: what cannot be seen of it is left out, and nothing is opened by that.
-        let (source, place) = locate(&path).unwrap_or_else(|_| (path.clone(), Place::Missing));
+        let (source, place) = locate(&path).unwrap_or_else(|_| (path.clone(), PathKind::Missing));
         facts = facts.with_place(path, source, place);
     }
     for grant in plan.files().iter().filter(|grant| grant.writable()) {
         let path = grant.path();
         let (folder, place) = locate(&path)?;
-        if place == Place::Directory {
+        if place == PathKind::Directory {
             facts = located(facts, late(&path.to_string(), &folder.to_string()))?;
         }
     }
@@ -70,7 +70,7 @@ pub fn with_locked(mut facts: HostFacts, file: AbsPath) -> HostFacts {
     let mut above = PathBuf::from(source.to_string());
     while above.pop() {
         if let Some(folder) = above.to_str().and_then(|text| AbsPath::new(text).ok()) {
-            facts = facts.with_place(folder.clone(), folder, Place::Directory);
+            facts = facts.with_place(folder.clone(), folder, PathKind::Directory);
         }
     }
     facts.with_place(source.clone(), source.clone(), place).with_locked(source)
@@ -89,7 +89,7 @@ fn late(path: &str, folder: &str) -> Vec<AbsPath> {
     names.iter().filter_map(|name| AbsPath::new(&format!("{folder}/{name}")).ok()).collect()
 }
 
-fn locate(path: &AbsPath) -> Result<(AbsPath, Place), Unseen> {
+fn locate(path: &AbsPath) -> Result<(AbsPath, PathKind), Unseen> {
     let unseen = |source: Error| Unseen { path: path.clone(), source };
     let (mut there, mut missing) = (PathBuf::from(path.to_string()), Vec::new());
     let real = loop {
@@ -106,9 +106,9 @@ fn locate(path: &AbsPath) -> Result<(AbsPath, Place), Unseen> {
         }
     };
     let place = match (missing.is_empty(), real.is_dir()) {
-        (false, _) => Place::Missing,
-        (true, true) => Place::Directory,
-        (true, false) => Place::File,
+        (false, _) => PathKind::Missing,
+        (true, true) => PathKind::Directory,
+        (true, false) => PathKind::File,
     };
     let whole = missing.into_iter().rev().fold(real, |real, name| real.join(name));
     let source = whole.to_str().and_then(|text| AbsPath::new(text).ok());

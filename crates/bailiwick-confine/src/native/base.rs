@@ -12,7 +12,7 @@ use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan, STUBS};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::account::Account;
-use super::layout::{Host, Kind, Layout, Node, is_clean, lies_in};
+use super::layout::{Host, HostKind, Layout, Node, is_clean, lies_in};
 use crate::weakened;
 
 /// Files up to this size are copied: that costs less than a mount.
@@ -73,12 +73,12 @@ fn put(layout: &mut Layout, programs: Programs) {
             link(layout, path);
             continue;
         }
-        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if found.is_dir() { HostKind::Folder } else { HostKind::File };
         match entry.kind {
             BaseKind::Programs if programs == Programs::Granted => {
                 layout.put(path, Node::Folder { mode: 0o755 });
             }
-            BaseKind::Data if kind == Kind::File && found.len() <= COPIED => copy(layout, path, &found),
+            BaseKind::Data if kind == HostKind::File && found.len() <= COPIED => copy(layout, path, &found),
             BaseKind::Libraries | BaseKind::Data if is_small(&found) && copy_small(layout, path) => {}
             BaseKind::Libraries | BaseKind::Data | BaseKind::Programs => {
                 let executable = programs == Programs::All && entry.kind != BaseKind::Data;
@@ -116,7 +116,7 @@ fn link(layout: &mut Layout, path: &Path) {
     if shown {
         layout.put(path, Node::Link(target));
     } else if let Ok(found) = std::fs::metadata(&file) {
-        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if found.is_dir() { HostKind::Folder } else { HostKind::File };
         layout.mount(path, Host::system(&file, kind));
     }
 }
@@ -180,11 +180,11 @@ fn libraries(layout: &mut Layout, configured: Vec<PathBuf>) {
     let folders = searched(layout, configured);
     for folder in &folders {
         if !layout.tree_around(folder).is_some_and(|(_, tree)| tree.executable) {
-            layout.mount(folder, Host { executable: true, ..Host::system(folder, Kind::Folder) });
+            layout.mount(folder, Host { executable: true, ..Host::system(folder, HostKind::Folder) });
         }
         for helper in helpers_in(folder) {
             if !folders.contains(&helper) {
-                layout.mount(&helper, Host::system(&helper, Kind::Folder));
+                layout.mount(&helper, Host::system(&helper, HostKind::Folder));
             }
         }
     }
@@ -404,7 +404,7 @@ fn is_readable(path: &Path) -> bool {
 
 fn device(layout: &mut Layout, name: &str) {
     let path = Path::new("/dev").join(name);
-    layout.replace(&path, Node::Host(Host::system(&path, Kind::Device)));
+    layout.replace(&path, Node::Host(Host::system(&path, HostKind::Device)));
 }
 
 /// The private directories, with the shared memory in the temporary one.

@@ -14,7 +14,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, U
 use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitySet;
 
-use super::image::{Entry, Identity, Image, Maps, Mount};
+use super::image::{Identity, Image, LayoutEntry, Maps, Mount};
 use super::{init, network};
 use crate::control::{Message, recv, send};
 use crate::fault::Step;
@@ -115,15 +115,15 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
     let callers = rustix::process::umask(Mode::empty());
     for (index, entry) in image.entries.iter().enumerate() {
         let step = match entry {
-            Entry::Mount(_) => Step::Mount,
-            Entry::Terminals { .. } => Step::Devices,
-            Entry::Processes { .. } => Step::Proc,
-            Entry::Folder { .. }
-            | Entry::Link { .. }
-            | Entry::Text { .. }
-            | Entry::Writable { .. }
-            | Entry::Cover { .. }
-            | Entry::Forget { .. } => Step::Layout,
+            LayoutEntry::Mount(_) => Step::Mount,
+            LayoutEntry::Terminals { .. } => Step::Devices,
+            LayoutEntry::Processes { .. } => Step::Proc,
+            LayoutEntry::Folder { .. }
+            | LayoutEntry::Link { .. }
+            | LayoutEntry::Text { .. }
+            | LayoutEntry::Writable { .. }
+            | LayoutEntry::Cover { .. }
+            | LayoutEntry::Forget { .. } => Step::Layout,
         };
         let failed = |errno| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
         place(root, entry, image.proc_writable).map_err(failed)?;
@@ -132,17 +132,17 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
     Ok(())
 }
 
-fn place(root: BorrowedFd<'_>, entry: &Entry, proc_writable: bool) -> Result<(), Errno> {
+fn place(root: BorrowedFd<'_>, entry: &LayoutEntry, proc_writable: bool) -> Result<(), Errno> {
     match entry {
-        Entry::Folder { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
-        Entry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
-        Entry::Text { path, text } => write_text(root, path, text),
-        Entry::Mount(mount) => mount_from_host(root, mount),
-        Entry::Writable { path, attributes } => mount_again(root, path, path, *attributes),
-        Entry::Cover { source, path, attributes } => cover(root, source, path, *attributes),
-        Entry::Forget { path } => rustix::fs::unlinkat(root, path, rustix::fs::AtFlags::empty()),
-        Entry::Terminals { path } => mount_terminals(root, path),
-        Entry::Processes { path } => mount_processes(root, path, proc_writable),
+        LayoutEntry::Folder { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
+        LayoutEntry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
+        LayoutEntry::Text { path, text } => write_text(root, path, text),
+        LayoutEntry::Mount(mount) => mount_from_host(root, mount),
+        LayoutEntry::Writable { path, attributes } => mount_again(root, path, path, *attributes),
+        LayoutEntry::Cover { source, path, attributes } => cover(root, source, path, *attributes),
+        LayoutEntry::Forget { path } => rustix::fs::unlinkat(root, path, rustix::fs::AtFlags::empty()),
+        LayoutEntry::Terminals { path } => mount_terminals(root, path),
+        LayoutEntry::Processes { path } => mount_processes(root, path, proc_writable),
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::guarded::HostGround;
 use super::image::Identity;
-use super::layout::{Host, Kind, Layout, Node};
+use super::layout::{Host, HostKind, Layout, Node};
 use super::submounts::Mounts;
 use crate::fault::{Fault, Step};
 use crate::landlock::{self, Access, Rule};
@@ -135,7 +135,7 @@ impl Granted {
         self.notes.extend(place.link_note());
         let stat = rustix::fs::fstat(&opened).map_err(|errno| unreachable(place, errno))?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Kind::Folder,
+            FileType::Directory => HostKind::Folder,
             FileType::CharacterDevice | FileType::BlockDevice => {
                 self.notes.push(format!("`{}` is a device and is not shown", place.path.display()));
                 return Ok(());
@@ -144,10 +144,10 @@ impl Granted {
             | FileType::Symlink
             | FileType::Fifo
             | FileType::Socket
-            | FileType::Unknown => Kind::File,
+            | FileType::Unknown => HostKind::File,
         };
         let stays_closed =
-            grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
+            grant.writable() && kind == HostKind::File && !grant.is_tree() && around.closed.holds(place);
         let (actions, executable, mapped) = if stays_closed {
             self.notes.push(format!("`{}` runs code later and stays read-only", place.path.display()));
             (FsActions::READ, false, false)
@@ -186,7 +186,7 @@ impl Granted {
         Ok(())
     }
 
-    fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: Kind, executable: bool) {
+    fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: HostKind, executable: bool) {
         let access = access(actions, kind) | if executable { landlock::EXECUTE } else { 0 };
         self.rules.push(Rule { fd, access });
     }
@@ -231,7 +231,7 @@ fn is_mountable(actions: FsActions) -> bool {
 }
 
 /// The rights that actions come to.
-fn access(actions: FsActions, kind: Kind) -> Access {
+fn access(actions: FsActions, kind: HostKind) -> Access {
     let rights = [
         (FsActions::READ, landlock::READ),
         (FsActions::CREATE, landlock::CREATE),
@@ -240,7 +240,7 @@ fn access(actions: FsActions, kind: Kind) -> Access {
     ];
     let granted = rights.iter().filter(|(action, _)| actions.contains(*action));
     let access = granted.fold(0, |all, (_, access)| all | access);
-    if kind == Kind::Folder { access } else { access & landlock::FILE_RIGHTS }
+    if kind == HostKind::Folder { access } else { access & landlock::FILE_RIGHTS }
 }
 
 /// Where a grant's paths are: its tree, or what its glob matches now.

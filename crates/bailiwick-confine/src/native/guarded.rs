@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::base::Private;
 use super::desk::text::{Text, lies_in};
 use super::grants::{self, to_path};
-use super::layout::{Kind, Layout, relative};
+use super::layout::{HostKind, Layout, relative};
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::refusal::Refusal;
 
@@ -80,8 +80,8 @@ impl Guarded {
         let mut trees = Vec::new();
         for (path, host) in layout.trees().filter(|(_, host)| host.writable) {
             match host.kind {
-                Kind::Folder => trees.push(Tree::of_host(plan, path, &host.source)),
-                Kind::File | Kind::Device => net.open_file(&host.source)?,
+                HostKind::Folder => trees.push(Tree::of_host(plan, path, &host.source)),
+                HostKind::File | HostKind::Device => net.open_file(&host.source)?,
             }
         }
         for private in unasked.private.places() {

@@ -17,7 +17,7 @@ pub(crate) struct Image {
     /// The lines of the user and group maps.
     pub(crate) maps: Maps,
     /// What the new root holds, outer before inner.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LayoutEntry>,
     /// How large everything written to the root's own memory may become, in bytes.
     pub(crate) scratch: CString,
     /// Whether processes may change things in their `/proc`.
@@ -35,7 +35,7 @@ pub(crate) struct Image {
     /// The filter of system calls.
     pub(crate) filter: &'static [libc::sock_filter],
     /// What the first process decides call by call.
-    pub(crate) desk: Option<Asked>,
+    pub(crate) desk: Option<DeskSetup>,
     /// Whether the supervisor has to know that everything is set up before it lets the program start.
     pub(crate) says_ready: bool,
     /// The program.
@@ -53,7 +53,7 @@ pub(crate) struct Image {
 }
 
 /// What the first process decides.
-pub(crate) struct Asked {
+pub(crate) struct DeskSetup {
     /// The program's second filter.
     pub(crate) filter: &'static [libc::sock_filter],
     /// The first process' own filter.
@@ -82,7 +82,7 @@ pub(crate) struct Maps {
 
 /// One thing in the new root; paths are relative to it.
 #[derive(Debug)]
-pub(crate) enum Entry {
+pub(crate) enum LayoutEntry {
     /// A folder in memory.
     Folder { path: CString, mode: u32 },
     /// A link.
@@ -136,7 +136,7 @@ impl Identity {
     }
 }
 
-impl Entry {
+impl LayoutEntry {
     /// Where it is, to name it in a fault.
     pub(crate) fn path(&self) -> &CString {
         match self {

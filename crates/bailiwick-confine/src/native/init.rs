@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 
 use super::desk::Desk;
-use super::image::{Asked, Image};
+use super::image::{DeskSetup, Image};
 use crate::control::{self, Message, recv, send};
 use crate::fault::Step;
 use crate::landlock::Ruleset;
@@ -125,7 +125,7 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
 }
 
 /// The program's own rules and filters, which pid 1 is not under.
-fn take_on(image: &Image, asked: &Asked, line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+fn take_on(image: &Image, asked: &DeskSetup, line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
     privileges::drop_rest().map_err(|errno| (Step::Privileges, errno))?;
     let net = asked.guarded.net.as_ref().filter(|_| !weakened::NET);
     net.map_or(Ok(()), Ruleset::restrict_self).map_err(|errno| (Step::Landlock, errno))?;

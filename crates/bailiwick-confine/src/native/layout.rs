@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::image::{Entry, Identity, Mount};
+use super::image::{Identity, LayoutEntry, Mount};
 use crate::refusal::Refusal;
 use crate::sys::mount::Attributes;
 use crate::weakened;
@@ -41,7 +41,7 @@ pub(crate) struct Host {
     /// Where it lies, links resolved.
     pub(crate) source: PathBuf,
     /// What it is and allows.
-    pub(crate) kind: Kind,
+    pub(crate) kind: HostKind,
     /// Whether it can be changed.
     pub(crate) writable: bool,
     /// Whether its files can be started and mapped as code.
@@ -52,7 +52,7 @@ pub(crate) struct Host {
 
 /// What lies at a path of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HostKind {
     Folder,
     File,
     Device,
@@ -60,20 +60,20 @@ pub(crate) enum Kind {
 
 impl Host {
     /// A place of the system, read-only and without code.
-    pub(crate) fn system(source: &Path, kind: Kind) -> Self {
+    pub(crate) fn system(source: &Path, kind: HostKind) -> Self {
         Self { source: source.to_owned(), kind, writable: false, executable: false, identity: None }
     }
 
     fn attributes(&self) -> Attributes {
         let mut attributes = Attributes::NO_SUID;
-        if self.kind != Kind::Device {
+        if self.kind != HostKind::Device {
             attributes = attributes.and(Attributes::NO_DEVICES);
         }
         if !self.executable && !weakened::NOEXEC {
             attributes = attributes.and(Attributes::NO_EXEC);
         }
         // A device is written to through its node; the node itself stays as it is.
-        if (!self.writable || self.kind == Kind::Device) && !weakened::READ_ONLY {
+        if (!self.writable || self.kind == HostKind::Device) && !weakened::READ_ONLY {
             attributes = attributes.and(Attributes::READ_ONLY);
         }
         attributes
@@ -197,7 +197,7 @@ impl Layout {
             | Node::Terminals
             | Node::Processes => false,
         };
-        matches!(self.at(path), Some(Node::Host(host)) if host.kind == Kind::Folder)
+        matches!(self.at(path), Some(Node::Host(host)) if host.kind == HostKind::Folder)
             && !self.nodes.values().any(|placed| lies_in(&placed.path, path) && open(placed))
     }
 
@@ -279,7 +279,7 @@ impl Layout {
     }
 
     /// The entries that make this root, in their order.
-    pub(crate) fn entries(mut self) -> Result<Vec<Entry>, Refusal> {
+    pub(crate) fn entries(mut self) -> Result<Vec<LayoutEntry>, Refusal> {
         let mut all = self.nodes.values().chain(self.over.values());
         if all.any(|placed| matches!(placed.node, Node::Hidden { folder: true })) {
             let (path, node) = (PathBuf::from(NOTHING.0), Node::Folder { mode: 0o555 });
@@ -323,8 +323,8 @@ impl Host {
 /// Turns nodes into entries, with the folders that they need.
 #[derive(Default)]
 struct Writer {
-    entries: Vec<Entry>,
-    last: Vec<Entry>,
+    entries: Vec<LayoutEntry>,
+    last: Vec<LayoutEntry>,
     made: std::collections::BTreeSet<Key>,
     mounted: Vec<PathBuf>,
     covers: usize,
@@ -340,18 +340,18 @@ impl Writer {
             Node::Link(_) if inside => {}
             Node::Link(target) => {
                 self.parents(path)?;
-                self.entries.push(Entry::Link { path: to, target: text(target.as_os_str())? });
+                self.entries.push(LayoutEntry::Link { path: to, target: text(target.as_os_str())? });
             }
             Node::Text(bytes) if inside => self.cover_with_text(to, bytes)?,
             Node::Text(bytes) => self.text(path, bytes)?,
             Node::Host(host) => self.host(path, &host, inside)?,
             Node::Private { mode, executable } => {
-                self.point(path, Kind::Folder, inside, mode)?;
+                self.point(path, HostKind::Folder, inside, mode)?;
                 let mut attributes = Attributes::NO_SUID.and(Attributes::NO_DEVICES);
                 if !executable && !weakened::NOEXEC {
                     attributes = attributes.and(Attributes::NO_EXEC);
                 }
-                self.entries.push(Entry::Writable { path: to, attributes });
+                self.entries.push(LayoutEntry::Writable { path: to, attributes });
             }
             Node::Hidden { folder } => {
                 let (attributes, source) = if folder {
@@ -360,15 +360,19 @@ impl Writer {
                     (Attributes::NONE, NOTHING.1)
                 };
                 // Last of all: nothing that is mounted later shows it again.
-                self.last.push(Entry::Cover { source: relative(Path::new(source))?, path: to, attributes });
+                self.last.push(LayoutEntry::Cover {
+                    source: relative(Path::new(source))?,
+                    path: to,
+                    attributes,
+                });
             }
             Node::Terminals => {
-                self.point(path, Kind::Folder, inside, 0o755)?;
-                self.entries.push(Entry::Terminals { path: to });
+                self.point(path, HostKind::Folder, inside, 0o755)?;
+                self.entries.push(LayoutEntry::Terminals { path: to });
             }
             Node::Processes => {
-                self.point(path, Kind::Folder, inside, 0o555)?;
-                self.entries.push(Entry::Processes { path: to });
+                self.point(path, HostKind::Folder, inside, 0o555)?;
+                self.entries.push(LayoutEntry::Processes { path: to });
                 self.mounted.push(path.to_owned());
             }
         }
@@ -377,38 +381,38 @@ impl Writer {
 
     fn host(&mut self, path: &Path, host: &Host, inside: bool) -> Result<(), Refusal> {
         self.point(path, host.kind, inside, 0o755)?;
-        self.entries.push(Entry::Mount(Mount {
+        self.entries.push(LayoutEntry::Mount(Mount {
             source: text(host.source.as_os_str())?,
             path: relative(path)?,
             attributes: host.attributes(),
             identity: host.identity,
         }));
-        if host.kind == Kind::Folder {
+        if host.kind == HostKind::Folder {
             self.mounted.push(path.to_owned());
         }
         Ok(())
     }
 
     /// Makes something to mount on, unless the tree around already has it.
-    fn point(&mut self, path: &Path, kind: Kind, inside: bool, mode: u32) -> Result<(), Refusal> {
+    fn point(&mut self, path: &Path, kind: HostKind, inside: bool, mode: u32) -> Result<(), Refusal> {
         match kind {
             _ if inside => Ok(()),
-            Kind::Folder => self.folder(path, mode),
-            Kind::File | Kind::Device => self.text(path, Vec::new()),
+            HostKind::Folder => self.folder(path, mode),
+            HostKind::File | HostKind::Device => self.text(path, Vec::new()),
         }
     }
 
     fn folder(&mut self, path: &Path, mode: u32) -> Result<(), Refusal> {
         self.parents(path)?;
         if self.made.insert(key(path)) {
-            self.entries.push(Entry::Folder { path: relative(path)?, mode });
+            self.entries.push(LayoutEntry::Folder { path: relative(path)?, mode });
         }
         Ok(())
     }
 
     fn text(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Refusal> {
         self.parents(path)?;
-        self.entries.push(Entry::Text { path: relative(path)?, text });
+        self.entries.push(LayoutEntry::Text { path: relative(path)?, text });
         Ok(())
     }
 
@@ -427,8 +431,8 @@ impl Writer {
         self.text(&hidden, bytes)?;
         let source = relative(&hidden)?;
         let attributes = Attributes::READ_ONLY.and(Attributes::NO_EXEC);
-        self.entries.push(Entry::Cover { source: source.clone(), path: to, attributes });
-        self.entries.push(Entry::Forget { path: source });
+        self.entries.push(LayoutEntry::Cover { source: source.clone(), path: to, attributes });
+        self.entries.push(LayoutEntry::Forget { path: source });
         Ok(())
     }
 

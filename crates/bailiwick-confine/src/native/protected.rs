@@ -16,7 +16,7 @@ use bailiwick_policy::run_later::fixed_names;
 
 use super::grants::{self, to_path};
 use super::image::Identity;
-use super::layout::{Host, Kind, Layout, Node};
+use super::layout::{Host, HostKind, Layout, Node};
 use crate::fault::{Fault, Step};
 use crate::refusal::Refusal;
 use crate::weakened;
@@ -47,7 +47,7 @@ pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Ref
 pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
     let opened: Vec<PathBuf> = plan.named().iter().map(to_path).collect();
     for (path, host) in
-        trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == Kind::Folder)
+        trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == HostKind::Folder)
     {
         let folder = [&path, &host.source].map(|path| path.to_str().unwrap_or_default());
         for rest in fixed_names(folder).map(Path::new) {
@@ -109,7 +109,7 @@ fn close(layout: &mut Layout, tree: &Tree<'_>, rest: &Path, closing: Closing) ->
         layout.replace(tree.path, Node::Host(Host { writable: false, ..tree.host.clone() }));
         return Ok(());
     }
-    layout.put_over(tree.path, Node::Hidden { folder: tree.host.kind == Kind::Folder });
+    layout.put_over(tree.path, Node::Hidden { folder: tree.host.kind == HostKind::Folder });
     Ok(())
 }
 
@@ -136,7 +136,7 @@ fn lock(
     let faulty = |errno| Fault::new(Step::Layout, errno).at(source.display());
     let opened = grants::open(source).map_err(faulty)?;
     let stat = rustix::fs::fstat(&opened).map_err(faulty)?;
-    let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+    let kind = if found.is_dir() { HostKind::Folder } else { HostKind::File };
     let host = Host { identity: Some(Identity::from_stat(&stat)), ..Host::system(source, kind) };
     layout.replace(path, Node::Host(host));
     Ok(())

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
+use super::walk::{FileKind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
@@ -94,7 +94,7 @@ impl Tool for FsList {
             }
             let mut entry = json!({ "path": met.shown, "kind": met.kind.as_str() });
             if let Some(fields) = entry.as_object_mut() {
-                if met.kind == Kind::File {
+                if met.kind == FileKind::File {
                     fields.insert("size".to_owned(), met.size.into());
                 }
                 if let Some(target) = met.target {

@@ -16,7 +16,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
+use super::walk::{FileKind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
@@ -236,7 +236,7 @@ impl Search<'_> {
             let named = |glob: &PathPattern| {
                 AbsPath::new(&format!("/{}", met.shown)).is_ok_and(|path| glob.covers(&path))
             };
-            if met.kind != Kind::File || !glob.is_none_or(named) {
+            if met.kind != FileKind::File || !glob.is_none_or(named) {
                 continue;
             }
             if met.size > MAX_FILE {

@@ -28,7 +28,7 @@ use self::answer::Answer;
 use self::args::{Args, Work};
 use self::plan::Held;
 pub use self::plan::shell_plan;
-use self::run::{Outcome, Stage, Witness};
+use self::run::{ProgramOutcome, Stage, Witness};
 use self::script::{Execution, Script, State, StdioFds, Surroundings, admit};
 use crate::gate::ToolContext;
 use crate::outcome::Output;
@@ -183,10 +183,10 @@ impl Task {
                 let ended = run::pipeline(vec![Stage { plan, command }], witness, deadline).await;
                 let ended = ended.map_err(failed)?;
                 match ended.outcomes.into_iter().next() {
-                    Some(Outcome::Ended(exit)) => {
+                    Some(ProgramOutcome::Ended(exit)) => {
                         Ok(Answer::of_exit(exit, ended.timed_out, ended.held, dropped))
                     }
-                    Some(Outcome::Missing(_, why)) => Err(failed(why)),
+                    Some(ProgramOutcome::Missing(_, why)) => Err(failed(why)),
                     None => Err(failed(Error::other("nothing was started"))),
                 }
             }

@@ -14,7 +14,7 @@ use std::path::Path;
 use bailiwick_policy::path::AbsPath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 
-use crate::gate::{Look, Place, ToolContext, child};
+use crate::gate::{Look, OpenedPath, ToolContext, child};
 use crate::open::NO_LINKS;
 use crate::tool::ToolError;
 
@@ -83,7 +83,7 @@ pub(super) struct Met {
     /// Its path below the start; bytes that are not UTF-8 are replaced.
     pub(super) shown: String,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     /// Bytes, of a file.
     pub(super) size: u64,
     /// Where a link points.
@@ -94,14 +94,14 @@ pub(super) struct Met {
 
 /// What lies in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     File,
     Folder,
     Link,
     Other,
 }
 
-impl Kind {
+impl FileKind {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -130,7 +130,7 @@ impl<'c> Walk<'c> {
     pub(super) fn new(
         context: &'c ToolContext,
         look: Look,
-        place: Place,
+        place: OpenedPath,
         depth: usize,
         keep: usize,
     ) -> Result<Self, NotEntered> {
@@ -168,7 +168,7 @@ impl<'c> Walk<'c> {
             if !self.sees(&met) {
                 continue;
             }
-            if met.kind == Kind::Folder && self.levels.len() < self.depth {
+            if met.kind == FileKind::Folder && self.levels.len() < self.depth {
                 self.descend(&met)?;
             }
             return Ok(Some(met));
@@ -188,8 +188,9 @@ impl<'c> Walk<'c> {
             }
         }
         let opened = below(&level.folder, &met.name, OFlags::NONBLOCK | OFlags::NOCTTY);
-        let plain =
-            |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|stat| Kind::from_stat(&stat) == Kind::File);
+        let plain = |file: &OwnedFd| {
+            rustix::fs::fstat(file).is_ok_and(|stat| FileKind::from_stat(&stat) == FileKind::File)
+        };
         Ok(opened.ok().filter(plain).map(File::from))
     }
 
@@ -200,7 +201,7 @@ impl<'c> Walk<'c> {
         }
         let Some(path) = &met.path else { return false };
         self.context.may_see(path, self.look)
-            || (met.kind == Kind::Folder && self.context.leads_on(path, self.look))
+            || (met.kind == FileKind::Folder && self.context.leads_on(path, self.look))
     }
 
     fn descend(&mut self, met: &Met) -> Result<(), ToolError> {
@@ -245,10 +246,10 @@ impl<'c> Walk<'c> {
 
 impl Level {
     fn met(&self, name: Vec<u8>, stat: &Stat) -> Met {
-        let kind = Kind::from_stat(stat);
+        let kind = FileKind::from_stat(stat);
         let text = std::str::from_utf8(&name).ok();
         let path = self.path.as_ref().zip(text).and_then(|(folder, name)| child(folder, name));
-        let target = (kind == Kind::Link)
+        let target = (kind == FileKind::Link)
             .then(|| rustix::fs::readlinkat(&self.folder, &*name, Vec::new()).ok())
             .flatten()
             .map(|target| String::from_utf8_lossy(target.as_bytes()).into_owned());

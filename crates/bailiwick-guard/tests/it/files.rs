@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bailiwick_guard::{
     Output, Registry, RegistryBuilder, Required, Session, Tool, ToolContext, ToolError, tools,
 };
-use bailiwick_journal::format::Kind;
+use bailiwick_journal::format::RecordKind;
 use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::Caveats;
@@ -100,7 +100,7 @@ impl Scene {
         CapabilitySet::new(lines.iter().map(String::as_str)).unwrap()
     }
 
-    fn records(&self, kind: Kind) -> Vec<String> {
+    fn records(&self, kind: RecordKind) -> Vec<String> {
         let records = self.journal.records(Filter::default());
         let of_kind = records.iter().filter_map(|record| record.event()).filter(|event| event.kind() == kind);
         of_kind.map(|event| event.capability().unwrap_or_default().to_owned()).collect()
@@ -443,8 +443,11 @@ fn only_what_is_granted_in_a_folder_is_listed_and_searched() {
     let found = scene.call(tools::FsSearch, lines, json!({ "path": ".", "pattern": "needle" })).unwrap();
     let paths: Vec<_> = found["results"].as_array().unwrap().iter().map(|hit| hit["path"].clone()).collect();
     assert_eq!(json!(paths), json!(["a.txt", "sub/b.txt"]));
-    let read: Vec<_> =
-        scene.records(Kind::CapabilityGranted).into_iter().filter(|what| what.starts_with("read ")).collect();
+    let read: Vec<_> = scene
+        .records(RecordKind::CapabilityGranted)
+        .into_iter()
+        .filter(|what| what.starts_with("read "))
+        .collect();
     assert_eq!(read, [format!("read {}", scene.at("a.txt")), format!("read {}", scene.at("sub/b.txt"))]);
     let denied = scene.call(tools::FsList, lines, json!({ "path": "shut" })).unwrap_err();
     assert_eq!(denied.code(), "read-not-granted");
@@ -517,7 +520,11 @@ fn a_search_is_bounded_and_recorded_once() {
     assert_eq!(found["results"].as_array().unwrap().len(), 150);
     let text = found["results"][0]["text"].as_str().unwrap();
     assert_eq!((text.len(), &found["results"][0]["cut"]), (400, &json!(true)));
-    assert_eq!(scene.records(Kind::CapabilityGranted).len(), 1, "one record for the folder, none a file");
+    assert_eq!(
+        scene.records(RecordKind::CapabilityGranted).len(),
+        1,
+        "one record for the folder, none a file"
+    );
     let none = scene.call(tools::FsSearch, READ, json!({ "path": ".", "pattern": "y" })).unwrap();
     assert_eq!(
         (&none["files"], &none["skipped_large"], &none["truncated"]),

@@ -1,6 +1,6 @@
 //! Reading a table field by field; what nobody asked for is a finding at the end.
 
-use super::{Entry, Node};
+use super::{Node, TableEntry};
 use crate::capability::nearest;
 use crate::finding::{Code, Collector, Finding, Span};
 
@@ -9,7 +9,7 @@ use crate::finding::{Code, Collector, Finding, Span};
 pub struct Fields<'n, 't> {
     what: &'static str,
     span: Span,
-    entries: &'n [Entry<'t>],
+    entries: &'n [TableEntry<'t>],
     asked: Vec<&'static str>,
     extensible: bool,
 }

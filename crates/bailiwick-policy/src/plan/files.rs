@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::Sourced;
 use crate::authority::{Authority, patterns};
 use crate::capability::FsActions;
-use crate::facts::{HostFacts, Place};
+use crate::facts::{HostFacts, PathKind};
 use crate::path::{AbsPath, PathPattern};
 
 /// What may be done to the files of one pattern.
@@ -22,7 +22,7 @@ pub struct FileGrant {
     /// Where the base of the pattern really lies; differs from it if the host has links on the way.
     pub source: AbsPath,
     /// What the host has there, if it was asked.
-    pub place: Option<Place>,
+    pub place: Option<PathKind>,
 }
 
 /// A whole tree, for targets that can only mount trees read-only or writable.
@@ -33,7 +33,7 @@ pub struct Mount {
     /// Where it lies on the host.
     pub source: AbsPath,
     /// What the host has there, if it was asked.
-    pub place: Option<Place>,
+    pub place: Option<PathKind>,
     /// Whether it is writable.
     pub writable: bool,
     /// Whether this is just what was granted: not if a glob became its folder, or a write without read or a

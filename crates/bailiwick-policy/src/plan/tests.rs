@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::authority::Request;
 use crate::capability::{CapabilitySet, FsActions};
-use crate::facts::Place;
+use crate::facts::PathKind;
 use crate::manifest::Manifest;
 use crate::path::PathPattern;
 
@@ -113,13 +113,13 @@ fn a_policy_narrows_the_plan_of_its_tool() {
 fn host_facts_say_where_a_path_really_lies() {
     let path = |text: &str| AbsPath::new(text).unwrap();
     let facts = HostFacts::unknown()
-        .with_place(path("/w"), path("/data/w"), Place::Directory)
+        .with_place(path("/w"), path("/data/w"), PathKind::Directory)
         .with_protected(path("/home/u/.local/state/bailiwick"));
     let set = CapabilitySet::new(["fs:read:/w"]).unwrap();
     let plan = Plan::for_authority("test", set.authority(), &facts).unwrap();
     let mount = &plan.mounts()[0];
     assert_eq!((&mount.path, &mount.source), (&path("/w"), &path("/data/w")));
-    assert_eq!(mount.place, Some(Place::Directory));
+    assert_eq!(mount.place, Some(PathKind::Directory));
     assert_eq!(plan.protected().len(), 1);
 }
 

@@ -241,7 +241,7 @@ impl Walk<'_> {
         &mut self,
         frame: &Frame,
         call: &Call,
-        kind: crate::report::Kind,
+        kind: crate::report::UseKind,
         target: Option<crate::target::Target>,
         path: &str,
         latent: Option<String>,

@@ -5,7 +5,7 @@
 
 mod remedy;
 
-use bailiwick_journal::format::{Decision, Event, Kind, Record};
+use bailiwick_journal::format::{Decision, Event, Record, RecordKind};
 use bailiwick_policy::authority::Axis;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::DenialCode;
@@ -58,7 +58,7 @@ pub(super) fn run(scope: &Scope, name: &EventName) -> Answer {
 /// The event that says most: of a call that was denied something, the check itself.
 fn deciding(scope: &Scope, family: Family) -> Result<Family, Answer> {
     let event = family.event.event();
-    if event.is_some_and(|event| event.kind() == Kind::ToolFinished && is_denied(event))
+    if event.is_some_and(|event| event.kind() == RecordKind::ToolFinished && is_denied(event))
         && let Some(call) = &family.parent
     {
         let call = EventName { session: Some(call.session.clone()), seq: call.seq };
@@ -68,7 +68,7 @@ fn deciding(scope: &Scope, family: Family) -> Result<Family, Answer> {
         });
     }
     let denied = |record: &&Record| {
-        record.event().is_some_and(|event| event.kind() != Kind::ToolFinished && is_denied(event))
+        record.event().is_some_and(|event| event.kind() != RecordKind::ToolFinished && is_denied(event))
     };
     match family.children.iter().find(denied) {
         Some(child) if !event.is_some_and(is_denied) => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_mcp::relay::{ListKind, ListedTool, PinKeeper};
 use bailiwick_pins::{Drift, PinnedSubject, imitations, judge_drift};
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -91,7 +91,7 @@ impl KeptPins {
     }
 
     fn record(&self, subject: &str, drift: Drift, reasons: &[String]) {
-        let event = Event::new(Kind::PinChanged)
+        let event = Event::new(RecordKind::PinChanged)
             .with_code(drift.as_str())
             .with_reason(format!("{subject}: {}", reasons.join("; ")));
         drop(self.0.journal.append(event));
@@ -151,7 +151,7 @@ impl KeptPins {
         let foreign: Vec<&str> = state.foreign.iter().map(String::as_str).collect();
         let found = imitations(name, tool, &foreign);
         if !found.is_empty() {
-            let event = Event::new(Kind::PinChanged)
+            let event = Event::new(RecordKind::PinChanged)
                 .with_code("tool-imitated")
                 .with_tool(name.to_owned())
                 .with_reason(format!("tool {name}: {}", found.join("; ")));

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_launch::{Launched, Observation, attributed};
 use bailiwick_mcp::relay::CallsInFlight;
 use bailiwick_policy::denial::DenialCode;
@@ -86,7 +86,7 @@ impl Refused {
     }
 
     fn event(&self, server: &str) -> Event {
-        Event::new(Kind::CapabilityDenied)
+        Event::new(RecordKind::CapabilityDenied)
             .with_tool(server.to_owned())
             .with_decision(Decision::Deny)
             .with_code(self.code.as_str())

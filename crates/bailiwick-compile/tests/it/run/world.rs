@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use bailiwick_policy::capability::CapabilitySet;
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, Plan};
 use bailiwick_policy::run_later::fixed_names;
@@ -112,9 +112,9 @@ impl World {
 /// The same facts, with what is at a path.
 fn located(facts: HostFacts, path: String) -> HostFacts {
     let place = match std::fs::metadata(&path) {
-        Ok(about) if about.is_dir() => Place::Directory,
-        Ok(_) => Place::File,
-        Err(_) => Place::Missing,
+        Ok(about) if about.is_dir() => PathKind::Directory,
+        Ok(_) => PathKind::File,
+        Err(_) => PathKind::Missing,
     };
     let path = AbsPath::new(&path).unwrap();
     facts.with_place(path.clone(), path, place)

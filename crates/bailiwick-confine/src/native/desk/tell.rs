@@ -14,7 +14,7 @@ use super::Desk;
 use super::call::{Call, Named, read_text};
 use super::spot::descriptor_of;
 use super::text::{Text, split};
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 use crate::watched::Seen;
 
 /// How many things are told.
@@ -73,7 +73,7 @@ impl<'a> Teller<'a> {
 
 impl Desk<'_> {
     /// Tells what a call is about.
-    pub(super) fn tell(&self, asked: &Asked, call: &Call) {
+    pub(super) fn tell(&self, asked: &TrappedCall, call: &Call) {
         let Some(teller) = &self.teller else { return };
         // What cannot be read is not told.
         let _ = match call {
@@ -120,7 +120,7 @@ impl Desk<'_> {
     fn tell_program(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         arguments: u64,
     ) -> Result<(), Errno> {
@@ -134,7 +134,7 @@ impl Desk<'_> {
     }
 
     /// Tells what a shell was given to do: a text, or a file with one.
-    fn tell_shell(&self, teller: &Teller<'_>, asked: &Asked, arguments: u64) -> Result<(), Errno> {
+    fn tell_shell(&self, teller: &Teller<'_>, asked: &TrappedCall, arguments: u64) -> Result<(), Errno> {
         let mut is_text = false;
         for index in 1..ARGUMENTS {
             let mut pointer = [0; 8];
@@ -161,7 +161,7 @@ impl Desk<'_> {
     fn tell_file(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         flags: OFlags,
     ) -> Result<(), Errno> {
@@ -192,7 +192,7 @@ impl Desk<'_> {
     }
 
     /// Tells that something cannot be made: its directory is not there, or cannot be written.
-    fn tell_making(&self, teller: &Teller<'_>, asked: &Asked, what: &Named) -> Result<(), Errno> {
+    fn tell_making(&self, teller: &Teller<'_>, asked: &TrappedCall, what: &Named) -> Result<(), Errno> {
         if self.target(asked, what, true).is_ok() {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Desk<'_> {
     }
 
     /// A caller's path from the root.
-    fn absolute(&self, asked: &Asked, what: &Named) -> Result<Text, Errno> {
+    fn absolute(&self, asked: &TrappedCall, what: &Named) -> Result<Text, Errno> {
         let path = what.path.as_bytes();
         if path.first() == Some(&b'/') {
             return Text::from_bytes(path);
@@ -235,7 +235,7 @@ impl Desk<'_> {
     }
 }
 
-fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), Errno> {
+fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
     let socket = descriptor_of(asked.thread, descriptor)?;
     let address = rustix::net::getsockname(&socket)?;
     let port = match address.address_family() {
@@ -248,7 +248,7 @@ fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), 
 }
 
 /// Tells an address of the Internet as the kernel has it.
-fn tell_address(teller: &Teller<'_>, asked: &Asked, address: u64, length: u64) -> Result<(), Errno> {
+fn tell_address(teller: &Teller<'_>, asked: &TrappedCall, address: u64, length: u64) -> Result<(), Errno> {
     /// As long as an IPv6 address with its port and scope.
     const LONGEST: usize = 28;
     let mut bytes = [0; LONGEST];

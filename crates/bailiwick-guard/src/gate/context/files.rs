@@ -37,7 +37,7 @@ pub(crate) enum Look {
 
 /// A folder or file that was opened to be looked into.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OpenedPath {
     /// The folder or file itself.
     pub(crate) file: File,
     /// Where it really lies.
@@ -92,7 +92,7 @@ impl ToolContext {
     ///
     /// # Errors
     /// The denial, recorded, if nothing there may be seen; or the system's own reason.
-    pub(crate) fn open_place(&self, path: &str, look: Look) -> Result<Place, ToolError> {
+    pub(crate) fn open_place(&self, path: &str, look: Look) -> Result<OpenedPath, ToolError> {
         for _ in 0..MAX_LOOKS {
             let real = self.real(path)?;
             self.stay_out(&real, Use::Read)?;
@@ -107,7 +107,7 @@ impl ToolContext {
                 self.record(format!("look into {real}"), None)?;
             }
             match open_exactly(&real, How::Read) {
-                Ok(file) => return Ok(Place { file, path: real, whole: reach == Reach::Whole }),
+                Ok(file) => return Ok(OpenedPath { file, path: real, whole: reach == Reach::Whole }),
                 Err(not_opened) => self.look_again(path, not_opened)?,
             }
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::exchange::Answer;
 use super::reader::{FetchedPage, PageReader, Reader};
 use super::target::Target;
-use super::{Asked, failed};
+use super::{FetchRequest, failed};
 use crate::offload::CancelFlag;
 use crate::tool::ToolError;
 
@@ -29,7 +29,7 @@ struct Content {
 
 /// The result of the call.
 pub(super) async fn answer(
-    asked: &Asked,
+    asked: &FetchRequest,
     target: &Target,
     hops: usize,
     answer: Answer,

@@ -1,6 +1,6 @@
 //! Every way to damage a chain is named and located; a whole one is accepted, across texts too.
 use super::*;
-use crate::format::{Kind, SealKind};
+use crate::format::{RecordKind, SealKind};
 
 fn session(name: &str) -> SessionId {
     name.parse().unwrap()
@@ -11,7 +11,7 @@ fn lines(name: &str, count: u64) -> Vec<Vec<u8>> {
     (0..count)
         .map(|time| {
             let mut out = Vec::new();
-            chain.push_event(&Event::new(Kind::ToolCalled).at(time).with_tool("t"), &mut out);
+            chain.push_event(&Event::new(RecordKind::ToolCalled).at(time).with_tool("t"), &mut out);
             out
         })
         .collect()
@@ -95,7 +95,7 @@ fn a_refusal_of_the_caller_is_located_too() {
 fn a_seal_signs_all_it_says_and_comes_back() {
     let mut chain = Chain::genesis(session("a"));
     let mut out = Vec::new();
-    chain.push_event(&Event::new(Kind::Fault), &mut out);
+    chain.push_event(&Event::new(RecordKind::Fault), &mut out);
     let start = out.len();
     let seal = Seal {
         kind: SealKind::Head,
@@ -121,7 +121,7 @@ fn a_seal_signs_all_it_says_and_comes_back() {
     let body = signed.strip_prefix(SEAL_DOMAIN).unwrap();
     let value: serde_json::Value = serde_json::from_slice(body).unwrap();
     assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), body);
-    assert!(matches!(line.record().unwrap().entry, crate::format::Entry::Seal(back, _) if back == seal));
+    assert!(matches!(line.record().unwrap().entry, crate::format::RecordBody::Seal(back, _) if back == seal));
     assert_eq!(verify_lines(&mut Chain::genesis(session("a")), &out, |_, _| Ok(())), Ok(2));
 }
 

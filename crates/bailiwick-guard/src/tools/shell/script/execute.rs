@@ -17,7 +17,7 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::path::AbsPath;
 
 use super::super::plan::Held;
-use super::super::run::{self, Outcome, Stage, Witness};
+use super::super::run::{self, ProgramOutcome, Stage, Witness};
 use super::super::streams;
 use super::act::{Act, Failure, Here, RedirectTarget, Start, State, Surroundings};
 use super::glob::{Expansion, NotExpanded};
@@ -134,10 +134,14 @@ impl Last {
         Self { code, signal: None }
     }
 
-    const fn from_outcome(outcome: &Outcome) -> Self {
+    const fn from_outcome(outcome: &ProgramOutcome) -> Self {
         match outcome {
-            Outcome::Ended(Exit::Code(code)) | Outcome::Missing(code, _) => Self::from_code(*code),
-            Outcome::Ended(Exit::Signal(signal)) => Self { code: 128 + *signal, signal: Some(*signal) },
+            ProgramOutcome::Ended(Exit::Code(code)) | ProgramOutcome::Missing(code, _) => {
+                Self::from_code(*code)
+            }
+            ProgramOutcome::Ended(Exit::Signal(signal)) => {
+                Self { code: 128 + *signal, signal: Some(*signal) }
+            }
         }
     }
 }
