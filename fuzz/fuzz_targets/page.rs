@@ -5,8 +5,8 @@ use bailiwick_page::PageKind;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|html: &str| {
-    let page =
-        bailiwick_page::read(html.to_owned(), "https://example.com/folder/page").expect("its reader failed");
+    let page = bailiwick_page::read(html.to_owned(), "https://example.com/directory/page")
+        .expect("its reader failed");
     match page.kind {
         PageKind::Source => assert_eq!(page.markdown, html),
         PageKind::Article | PageKind::Page | PageKind::Text => {

@@ -66,14 +66,14 @@ pub(crate) fn read(path: &Path) -> Result<Source, InputError> {
     decode(name, bytes)
 }
 
-/// The folders in which the user's settings have programs looked for by name; none without settings.
-pub(crate) fn program_folders() -> Result<Vec<PathBuf>, InputError> {
+/// The directories in which the user's settings have programs looked for by name; none without settings.
+pub(crate) fn program_directories() -> Result<Vec<PathBuf>, InputError> {
     let settings = facts::settings_file().filter(|path| path.symlink_metadata().is_ok());
     let Some(path) = settings else { return Ok(Vec::new()) };
     let source = read(&path)?;
-    let folders = bailiwick_policy::settings::program_folders(source.text());
-    let folders = folders.map_err(|findings| InputError::wrong(source, findings))?;
-    Ok(folders.iter().map(|folder| PathBuf::from(folder.to_string())).collect())
+    let directories = bailiwick_policy::settings::program_directories(source.text());
+    let directories = directories.map_err(|findings| InputError::wrong(source, findings))?;
+    Ok(directories.iter().map(|directory| PathBuf::from(directory.to_string())).collect())
 }
 
 fn bounded(from: impl Read) -> std::io::Result<Vec<u8>> {

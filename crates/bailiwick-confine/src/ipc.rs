@@ -7,7 +7,7 @@
 //! too, through a duplicate of the child's own: it stays in the child's network namespace, where it can reach what it
 //! could anyway, and whatever the descriptor is swapped for later is not connected.
 //!
-//! Only exact absolute names count; a name is opened without following a link anywhere in it, so a folder the child
+//! Only exact absolute names count; a name is opened without following a link anywhere in it, so a directory the child
 //! can write cannot redirect it.
 //!
 //! Fails closed when: anything is odd (`EACCES`), this thread ends (`ENOSYS`, by the kernel).

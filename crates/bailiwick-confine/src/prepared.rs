@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::{BASE, Network, PROGRAM_FOLDERS, Plan, Sourced};
+use bailiwick_policy::plan::{BASE, Network, PROGRAM_DIRECTORIES, Plan, Sourced};
 use rustix::io::Errno;
 
 use crate::cgroup::Places;
@@ -101,7 +101,7 @@ impl Prepared {
         let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
         let envp =
             environment::assignments(plan.environment(), &command.env, &built.own_variables(terminal))?;
-        let folder = built.folder(&command)?;
+        let directory = built.directory(&command)?;
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
         let (control, inner) = line()?;
@@ -140,7 +140,7 @@ impl Prepared {
             desk,
             says_ready: limits.has_groups() || *plan.network() != Network::None,
             program: Executable { path: text(built.program.as_os_str())?, argv, envp: Strings::new(envp) },
-            folder,
+            directory,
             stdio,
             stack: Stack::new(),
             control: inner,
@@ -274,13 +274,13 @@ impl Built {
             for file in files {
                 rules.extend(rule(&file, landlock::EXECUTE | landlock::READ_FILE)?);
             }
-            for folder in &self.programs.folders {
-                rules.extend(rule(folder, landlock::EXECUTE | landlock::READ)?);
+            for directory in &self.programs.directories {
+                rules.extend(rule(directory, landlock::EXECUTE | landlock::READ)?);
             }
         }
-        for folder in self.programs.code.iter().chain(&self.programs.data) {
-            let is_folder = folder.is_dir();
-            rules.extend(rule(folder, if is_folder { landlock::READ } else { landlock::READ_FILE })?);
+        for directory in self.programs.code.iter().chain(&self.programs.data) {
+            let is_directory = directory.is_dir();
+            rules.extend(rule(directory, if is_directory { landlock::READ } else { landlock::READ_FILE })?);
         }
         match Ruleset::build(&rules) {
             Ok(ruleset) => Ok(Some(ruleset)),
@@ -298,7 +298,7 @@ impl Built {
             home: &self.private.home,
             temporary: &self.private.temporary,
             user: Some(&self.user),
-            program_folders: &self.programs.found_in,
+            program_directories: &self.programs.found_in,
             terminal,
         }
     }
@@ -358,7 +358,7 @@ impl Built {
     }
 
     /// Where the program starts.
-    fn folder(&mut self, command: &Command) -> Result<CString, Refusal> {
+    fn directory(&mut self, command: &Command) -> Result<CString, Refusal> {
         let wanted = command.cwd.as_deref().unwrap_or(Path::new("/"));
         if self.layout.shows(wanted) {
             return text(wanted.as_os_str());
@@ -387,21 +387,21 @@ fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
         layout.mount(file, started_from(file, HostKind::File));
     }
     // What may itself be written has no code; what lies in a writable tree is read-only.
-    for folder in &programs.folders {
-        if !is_writable(layout.at(folder)) {
-            layout.mount(folder, started_from(folder, HostKind::Folder));
+    for directory in &programs.directories {
+        if !is_writable(layout.at(directory)) {
+            layout.mount(directory, started_from(directory, HostKind::Directory));
         }
     }
-    for folder in &programs.code {
-        let is_around = layout.tree_around(folder).is_some_and(|(_, tree)| tree.writable);
-        let stays_writable = is_writable(layout.at(folder)) || (installs && is_around);
+    for directory in &programs.code {
+        let is_around = layout.tree_around(directory).is_some_and(|(_, tree)| tree.writable);
+        let stays_writable = is_writable(layout.at(directory)) || (installs && is_around);
         if !stays_writable {
-            layout.mount(folder, started_from(folder, HostKind::Folder));
+            layout.mount(directory, started_from(directory, HostKind::Directory));
         }
     }
     for path in &programs.data {
         let Ok(file) = std::fs::canonicalize(path) else { continue };
-        let kind = if file.is_dir() { HostKind::Folder } else { HostKind::File };
+        let kind = if file.is_dir() { HostKind::Directory } else { HostKind::File };
         if layout.tree_around(path).is_none() {
             layout.mount(path, Host { executable: false, ..started_from(&file, kind) });
         }
@@ -482,11 +482,12 @@ fn number(value: u64) -> CString {
     CString::new(value.to_string()).unwrap_or_default()
 }
 
-/// The arguments. A program that was found outside of the system's folders is called by its path: many find their own
+/// The arguments. A program that was found outside of the system's directories is called by its path: many find their own
 /// files by that, and a name would lead them to the system's program of that name.
 fn argv(command: &Command, program: &Path) -> Result<Strings, Refusal> {
-    let of_system =
-        program.parent().is_some_and(|own| PROGRAM_FOLDERS.iter().any(|folder| own == Path::new(folder)));
+    let of_system = program
+        .parent()
+        .is_some_and(|own| PROGRAM_DIRECTORIES.iter().any(|directory| own == Path::new(directory)));
     let is_name = !command.program.as_bytes().contains(&b'/');
     let name = if is_name && !of_system { program.as_os_str() } else { command.program.as_os_str() };
     let all = std::iter::once(name).chain(command.args.iter().map(OsString::as_os_str));

@@ -317,14 +317,14 @@ fn resident() -> usize {
 struct Squid {
     process: Child,
     address: SocketAddr,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Squid {
     fn start() -> Option<Self> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("squid.conf");
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("squid.conf");
         let text = format!(
             "http_port {address}\nhttp_access allow all\ncache deny all\naccess_log none\ncache_log /dev/null\n\
              cache_store_log none\npid_filename none\nshutdown_lifetime 0\nmax_filedescriptors 8192\n"
@@ -336,7 +336,7 @@ impl Squid {
             println!("no squid here to compare with");
             return None;
         };
-        Some(Self { process, address, _folder: folder })
+        Some(Self { process, address, _directory: directory })
     }
 
     fn measure(mut self) {

@@ -80,7 +80,7 @@ pub(crate) struct Shared {
     pub(crate) generation: AtomicU64,
     pub(crate) session: Session,
     pub(crate) journal: Journal,
-    /// Bailiwick's own folders: closed to every tool.
+    /// Bailiwick's own directories: closed to every tool.
     pub(crate) own: Vec<PathBuf>,
     /// Who is told of refused calls.
     pub(crate) on_denied: Option<OnDenied>,

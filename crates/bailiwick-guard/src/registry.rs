@@ -472,7 +472,7 @@ fn unenforced(tool: &Arc<str>) -> Event {
         .with_reason("the policy of this tool is not enforced")
 }
 
-/// Bailiwick's own folders, by their names and where these lead.
+/// Bailiwick's own directories, by their names and where these lead.
 fn own(session: &Session, journal: &Journal) -> Vec<PathBuf> {
     let named = session.own().iter().map(PathBuf::as_path).chain([journal.dir()]);
     named.flat_map(|dir| [dir.to_owned(), std::fs::canonicalize(dir).unwrap_or(dir.to_owned())]).collect()

@@ -25,7 +25,7 @@ pub struct Artifact {
 /// A file in a target's own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactFile {
-    /// Its name, as `--out` writes it: relative, at most one folder deep.
+    /// Its name, as `--out` writes it: relative, at most one directory deep.
     pub name: String,
     /// Its text.
     pub text: String,

@@ -2,7 +2,7 @@
 //!
 //! Each string axis is `"all"` or `{"only": [...]}`, `max_calls` is `"unlimited"` or `{"at_most": N}`. Unlike
 //! elsewhere a misspelt axis is a finding. `"all"` never includes what a refinement must say out loud: private
-//! addresses, raw protocols, variables that load code, programs from writable folders.
+//! addresses, raw protocols, variables that load code, programs from writable directories.
 
 use std::collections::BTreeSet;
 

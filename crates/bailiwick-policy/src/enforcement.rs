@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_floor_is_compared_aspect_by_aspect() {
         let coverage = Coverage::from_fn(|aspect| match aspect {
-            Aspect::Files => Held::kernel("mounts").superset("a glob became its folder"),
+            Aspect::Files => Held::kernel("mounts").superset("a glob became its directory"),
             Aspect::Network => Held::mediated("egress"),
             Aspect::Exec
             | Aspect::Environment
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(aspects, ["fs", "net", "exec"]);
         assert_eq!(
             missed[0].to_string(),
-            "`fs` must be `kernel:exact` and is `kernel` (superset): mounts; a glob became its folder"
+            "`fs` must be `kernel:exact` and is `kernel` (superset): mounts; a glob became its directory"
         );
     }
 

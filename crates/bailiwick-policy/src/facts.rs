@@ -19,7 +19,7 @@ pub struct HostFacts {
 pub enum PathKind {
     /// Nothing.
     Missing,
-    /// A folder.
+    /// A directory.
     Directory,
     /// A file, a device or a socket.
     File,

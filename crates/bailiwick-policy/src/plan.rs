@@ -11,7 +11,7 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
-pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_FOLDERS, STUBS};
+pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_DIRECTORIES, STUBS};
 pub use explain::Explained;
 pub use files::{FileGrant, Mount};
 pub use ports::Ports;
@@ -123,7 +123,7 @@ pub struct ProgramGrant {
 pub struct Spawning {
     /// It brings a sandbox of its own, for which it needs namespaces.
     pub nested_sandbox: bool,
-    /// It may lie in a folder that the sandbox can write.
+    /// It may lie in a directory that the sandbox can write.
     pub from_writable: bool,
 }
 
@@ -319,7 +319,7 @@ impl Plan {
         self.exec.spawnings().any(|spawning| spawning.nested_sandbox)
     }
 
-    /// Whether a program may be started from a folder that the sandbox can write.
+    /// Whether a program may be started from a directory that the sandbox can write.
     #[must_use]
     pub fn from_writable(&self) -> bool {
         self.exec.spawnings().any(|spawning| spawning.from_writable)

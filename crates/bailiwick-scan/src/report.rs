@@ -10,13 +10,13 @@ use crate::target::Target;
 /// A capability that code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UseKind {
-    /// Reads a file or a folder.
+    /// Reads a file or a directory.
     Read,
     /// Changes a file.
     Write,
-    /// Makes a file or a folder.
+    /// Makes a file or a directory.
     Create,
-    /// Removes a file or a folder.
+    /// Removes a file or a directory.
     Delete,
     /// Reaches a host.
     Net,

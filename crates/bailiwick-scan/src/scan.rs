@@ -15,7 +15,7 @@ use crate::syntax;
 /// How to scan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Read folders of dependencies too.
+    /// Read directories of dependencies too.
     pub include_dependencies: bool,
     /// Where facts are kept between scans.
     pub cache: Option<PathBuf>,
@@ -31,7 +31,7 @@ struct Read {
     reused: bool,
 }
 
-/// Scans files and folders. `progress` is told how many files of how many are done, from any thread.
+/// Scans files and directories. `progress` is told how many files of how many are done, from any thread.
 ///
 /// # Errors
 /// A fault if a path cannot be read or holds no source.

@@ -216,10 +216,10 @@ fn holds(line: &str, authority: &Authority) -> bool {
 
 /// How far URLs that begin with a path are covered, by any method.
 fn below(scheme: Scheme, name: &str, port: u16, path: &str, authority: &Authority) -> Cover {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     let scheme_name = scheme.as_str();
     let all_below = |method: Method| {
-        format!("net:{scheme_name}:{}@{scheme_name}://{name}:{port}{}/**", method.as_str(), quoted(folder))
+        format!("net:{scheme_name}:{}@{scheme_name}://{name}:{port}{}/**", method.as_str(), quoted(directory))
     };
     if Method::all().any(|method| holds(&all_below(method), authority)) {
         return Cover::Whole;

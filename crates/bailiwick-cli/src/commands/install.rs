@@ -47,7 +47,7 @@ fn hooks(args: &Install) -> anyhow::Result<Answer> {
     }
     let agents: Vec<(&Agent, &HookFile)> = known_settings()
         .filter(|(agent, settings)| match args.agents.as_slice() {
-            [] => root.join(folder(settings, args)).is_dir(),
+            [] => root.join(directory(settings, args)).is_dir(),
             named => named.iter().any(|one| one.name == agent.name),
         })
         .collect();
@@ -236,9 +236,9 @@ fn known_settings() -> impl Iterator<Item = (&'static Agent, &'static HookFile)>
     AGENTS.iter().filter_map(|agent| Some((agent, agent.settings.as_ref()?)))
 }
 
-/// The folder by which it is seen that an agent is used.
-const fn folder(settings: &HookFile, args: &Install) -> &'static str {
-    let [user, project] = settings.folders;
+/// The directory by which it is seen that an agent is used.
+const fn directory(settings: &HookFile, args: &Install) -> &'static str {
+    let [user, project] = settings.directories;
     if args.project.is_some() { project } else { user }
 }
 

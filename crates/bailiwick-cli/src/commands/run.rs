@@ -115,7 +115,7 @@ impl Chosen {
 
 /// Where programs are looked for by name. A command that a manifest names is found as every name in it is.
 fn search(by: Choice) -> Result<Search, Answer> {
-    let named = input::program_folders().map_err(|useless| useless.refusal())?;
+    let named = input::program_directories().map_err(|useless| useless.refusal())?;
     let callers = if by == Choice::Caller { facts::search_path() } else { named.clone() };
     Ok(Search { callers, named, variables: facts::tool_variables() })
 }
@@ -210,7 +210,7 @@ fn launch<'a>(
     let plan = &asked.plan;
     let (program, arguments) = chosen.command.split_first().ok_or_else(|| refused("no command was given"))?;
     if let Some(missing) = args.cwd.as_ref().filter(|own| !own.is_dir()) {
-        return Err(refused(&format!("`--cwd {}` is no folder; nothing was started", missing.display())));
+        return Err(refused(&format!("`--cwd {}` is no directory; nothing was started", missing.display())));
     }
     let command = Command {
         program: program.clone(),
@@ -266,7 +266,7 @@ fn with_hints(
         let unstarted = !is_native && matches!(answer.exit, Exit::Program(126 | 127));
         notes.extend(hint::unstarted(plan).filter(|_| unstarted));
         let is_unexplained = notes.is_empty() && is_native && !args.tell;
-        notes.splice(..0, hint::unseen_folder(command, &here, plan).filter(|_| !args.tell));
+        notes.splice(..0, hint::unseen_directory(command, &here, plan).filter(|_| !args.tell));
         notes.extend(is_unexplained.then(hint::more_to_tell));
     }
     for note in notes {

@@ -78,7 +78,7 @@ fn declared(args: &Scan) -> Result<(Option<(Source, Checked)>, HostFacts), Input
     }
 }
 
-/// A name for the draft: that of the folder or file, without its ending.
+/// A name for the draft: that of the directory or file, without its ending.
 fn name_of(path: &Path) -> &str {
     path.file_stem().and_then(|name| name.to_str()).filter(|name| *name != ".").unwrap_or("server")
 }

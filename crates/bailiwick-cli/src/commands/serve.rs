@@ -46,7 +46,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         Ok(granted) => granted,
         Err(refusal) => return Ok(refusal),
     };
-    let cwd = match folder(args) {
+    let cwd = match directory(args) {
         Ok(cwd) => cwd,
         Err(why) => return Ok(refused(Exit::Usage, &why)),
     };
@@ -161,19 +161,20 @@ fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
 }
 
 /// Where the session works, links followed.
-fn folder(args: &Serve) -> Result<PathBuf, String> {
+fn directory(args: &Serve) -> Result<PathBuf, String> {
     let asked = match &args.cwd {
         Some(dir) => dir.clone(),
-        None => facts::here().map_err(|fault| format!("there is no current folder: {fault}"))?,
+        None => facts::here().map_err(|fault| format!("there is no current directory: {fault}"))?,
     };
     let real = asked.canonicalize().map_err(|fault| format!("cannot use `{}`: {fault}", asked.display()))?;
-    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a folder", asked.display())) }
+    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a directory", asked.display())) }
 }
 
 /// The files that say what the session may do, by where they really lie. With guardrails, all that lies beside them.
 fn governing(args: &Serve) -> anyhow::Result<Vec<PathBuf>> {
-    let folder = args.guardrails.as_deref().and_then(Path::parent);
-    let files = args.grants.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-")).chain(folder);
+    let directory = args.guardrails.as_deref().and_then(Path::parent);
+    let files =
+        args.grants.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-")).chain(directory);
     let real =
         |path: &Path| real_path(path, &[]).with_context(|| format!("cannot look at `{}`", path.display()));
     files.map(real).collect()

@@ -214,7 +214,7 @@ fn url_path(rule: &NetRule, path: &PathPattern) -> Result<String, Refusal> {
         refused(
             Egress::Envoy,
             rule,
-            "its path has a class of letters beyond ASCII; grant the folder above it",
+            "its path has a class of letters beyond ASCII; grant the directory above it",
         )
     })
 }

@@ -232,9 +232,9 @@ impl Volumes {
 /// What a volume cannot be.
 fn refuse_tree(plan: &Plan, tree: &Mount) -> Result<(), Refusal> {
     let why = if tree.path.components().next().is_none() {
-        "a volume cannot be the root; grant the folders that are needed"
+        "a volume cannot be the root; grant the directories that are needed"
     } else if plan.protected().iter().any(|own| own.is_within(&tree.source)) {
-        "it holds the files of Bailiwick itself; grant the folders that are needed"
+        "it holds the files of Bailiwick itself; grant the directories that are needed"
     } else {
         return Ok(());
     };
@@ -255,7 +255,7 @@ fn mount_path(path: &str) -> Result<&str, Refusal> {
         target: Target::Kubernetes,
         aspect: Aspect::Files,
         rule: path.to_owned(),
-        why: "a volume's path cannot have a colon; grant the folder above it".to_owned(),
+        why: "a volume's path cannot have a colon; grant the directory above it".to_owned(),
     })
 }
 
@@ -269,7 +269,7 @@ fn notes(plan: &Plan, name: &str) -> Vec<String> {
     }
     if plan.files().iter().any(bailiwick_policy::plan::FileGrant::writable) {
         notes.push(
-            "files that run code later, such as git hooks, stay writable in writable folders".to_owned(),
+            "files that run code later, such as git hooks, stay writable in writable directories".to_owned(),
         );
     }
     if !plan.environment().injected.is_empty() {

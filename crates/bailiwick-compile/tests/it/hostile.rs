@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::golden;
 use crate::parsers::{self, Form};
 
-/// Folder names with all that some format gives a meaning to.
+/// Directory names with all that some format gives a meaning to.
 const NAMES: [&str; 14] = [
     "a b",
     "q\"q",

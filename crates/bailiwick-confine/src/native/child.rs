@@ -107,8 +107,8 @@ fn new_root(scratch: &CStr) -> Result<OwnedFd, Errno> {
     Ok(root)
 }
 
-fn attach(mount: BorrowedFd<'_>, folder: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
-    rustix::mount::move_mount(mount, c"", folder, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+fn attach(mount: BorrowedFd<'_>, directory: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    rustix::mount::move_mount(mount, c"", directory, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
@@ -118,7 +118,7 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
             LayoutEntry::Mount(_) => Step::Mount,
             LayoutEntry::Terminals { .. } => Step::Devices,
             LayoutEntry::Processes { .. } => Step::Proc,
-            LayoutEntry::Folder { .. }
+            LayoutEntry::Directory { .. }
             | LayoutEntry::Link { .. }
             | LayoutEntry::Text { .. }
             | LayoutEntry::Writable { .. }
@@ -134,7 +134,7 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
 
 fn place(root: BorrowedFd<'_>, entry: &LayoutEntry, proc_writable: bool) -> Result<(), Errno> {
     match entry {
-        LayoutEntry::Folder { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
+        LayoutEntry::Directory { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
         LayoutEntry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
         LayoutEntry::Text { path, text } => write_text(root, path, text),
         LayoutEntry::Mount(mount) => mount_from_host(root, mount),
@@ -188,7 +188,7 @@ fn attach_inside(mount: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &CStr) -> Re
     rustix::mount::move_mount(mount, c"", &target, c"", both)
 }
 
-/// Mounts a folder or file of the new root in a second place, or over itself.
+/// Mounts a directory or file of the new root in a second place, or over itself.
 fn mount_again(
     root: BorrowedFd<'_>,
     source: &CStr,

@@ -80,7 +80,7 @@ impl Guarded {
         let mut trees = Vec::new();
         for (path, host) in layout.trees().filter(|(_, host)| host.writable) {
             match host.kind {
-                HostKind::Folder => trees.push(Tree::of_host(plan, path, &host.source)),
+                HostKind::Directory => trees.push(Tree::of_host(plan, path, &host.source)),
                 HostKind::File | HostKind::Device => net.open_file(&host.source)?,
             }
         }

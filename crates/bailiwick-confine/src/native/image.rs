@@ -41,7 +41,7 @@ pub(crate) struct Image {
     /// The program.
     pub(crate) program: Program,
     /// Where it starts.
-    pub(crate) folder: CString,
+    pub(crate) directory: CString,
     /// Its descriptors 0 to 2.
     pub(crate) stdio: Handed,
     /// What the program's starter runs on.
@@ -83,15 +83,15 @@ pub(crate) struct Maps {
 /// One thing in the new root; paths are relative to it.
 #[derive(Debug)]
 pub(crate) enum LayoutEntry {
-    /// A folder in memory.
-    Folder { path: CString, mode: u32 },
+    /// A directory in memory.
+    Directory { path: CString, mode: u32 },
     /// A link.
     Link { path: CString, target: CString },
     /// A file in memory.
     Text { path: CString, text: Vec<u8> },
     /// A tree or file of the host.
     Mount(Mount),
-    /// A folder in memory that stays writable.
+    /// A directory in memory that stays writable.
     Writable { path: CString, attributes: Attributes },
     /// Something in memory, put over a path of a mounted tree.
     Cover { source: CString, path: CString, attributes: Attributes },
@@ -140,7 +140,7 @@ impl LayoutEntry {
     /// Where it is, to name it in a fault.
     pub(crate) fn path(&self) -> &CString {
         match self {
-            Self::Folder { path, .. }
+            Self::Directory { path, .. }
             | Self::Link { path, .. }
             | Self::Text { path, .. }
             | Self::Mount(Mount { path, .. })

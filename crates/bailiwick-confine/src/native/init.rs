@@ -109,8 +109,8 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
     if let Err(errno) = take_descriptors(launch).and_then(|()| leave_group(launch.terminal)) {
         return (Step::Terminal, errno);
     }
-    if let Err(errno) = rustix::process::chdir(&launch.image.folder) {
-        return (Step::WorkingFolder, errno);
+    if let Err(errno) = rustix::process::chdir(&launch.image.directory) {
+        return (Step::WorkingDirectory, errno);
     }
     if let Some((asked, line)) = launch.image.desk.as_ref().zip(launch.line)
         && let Err(failure) = take_on(launch.image, asked, line)

@@ -82,9 +82,9 @@ fn other_origins_do_not() {
 
 #[test]
 fn the_token_has_to_be_there_whole_and_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let token = Token::random().unwrap();
-    let file = token.write(&folder.path().join("token")).unwrap();
+    let file = token.write(&directory.path().join("token")).unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();
     let door = DoorRules::with_token("/mcp", token);
     let ask = |values: &[String]| {

@@ -154,7 +154,7 @@ impl ToolContext {
         Ok(real)
     }
 
-    /// Opens a file or folder for reading: exactly what was checked, even if links change meanwhile.
+    /// Opens a file or directory for reading: exactly what was checked, even if links change meanwhile.
     ///
     /// # Errors
     /// The denial, recorded; or the system's own reason.
@@ -200,7 +200,7 @@ impl ToolContext {
         &self.caller.name
     }
 
-    /// Bailiwick's own folders.
+    /// Bailiwick's own directories.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Path> {
         self.shared.own.iter().map(PathBuf::as_path)
     }
@@ -239,7 +239,7 @@ impl ToolContext {
         match not_opened {
             NotOpened::Changed => Ok(()),
             NotOpened::NotAFile => {
-                let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
+                let message = format!("\"{}\" is neither a plain file nor a directory", path.escape_debug());
                 Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)))
             }
             NotOpened::Io(error) => {

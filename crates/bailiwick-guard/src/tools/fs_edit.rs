@@ -134,7 +134,7 @@ fn whole(path: &str, args: &Args<'_>, context: &ToolContext) -> Result<(String, 
     let failed = |error: std::io::Error| args.wrong(&format!("cannot read `{shown}`: {error}"));
     let mut file = context.open_read(path)?;
     if file.metadata().map_err(failed)?.is_dir() {
-        return Err(args.wrong(&format!("`{shown}` is a folder")));
+        return Err(args.wrong(&format!("`{shown}` is a directory")));
     }
     let stamp = Stamp::from_file(&file).map_err(failed)?;
     let mut content = Vec::new();

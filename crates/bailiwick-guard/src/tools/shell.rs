@@ -78,7 +78,7 @@ impl Tool for Shell {
         let task = match work {
             Work::Program(program, args) => {
                 context.check_exec(&program)?;
-                Task::Program { program, args, folder: folder(cwd.as_deref(), context)?, env }
+                Task::Program { program, args, directory: directory(cwd.as_deref(), context)?, env }
             }
             Work::Bash(text) => {
                 context.check_exec("bash")?;
@@ -86,7 +86,7 @@ impl Tool for Shell {
                 Task::Program {
                     program: "bash".to_owned(),
                     args,
-                    folder: folder(cwd.as_deref(), context)?,
+                    directory: directory(cwd.as_deref(), context)?,
                     env,
                 }
             }
@@ -99,8 +99,8 @@ impl Tool for Shell {
     }
 }
 
-/// Where a call runs: what it asks for, if that may be read, or the session's folder.
-fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
+/// Where a call runs: what it asks for, if that may be read, or the session's directory.
+fn directory(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
     match cwd {
         Some(cwd) => Ok(PathBuf::from(context.check_path_read(cwd)?.to_string())),
         None => Ok(context.session().cwd().to_owned()),
@@ -109,7 +109,7 @@ fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError
 
 /// Work that was let through.
 enum Task {
-    Program { program: String, args: Vec<String>, folder: PathBuf, env: BTreeMap<String, String> },
+    Program { program: String, args: Vec<String>, directory: PathBuf, env: BTreeMap<String, String> },
     Script { script: Script, start: State, surroundings: Surroundings },
 }
 
@@ -169,13 +169,13 @@ impl Task {
         context: &ToolContext,
     ) -> Result<Answer, ToolError> {
         match self {
-            Self::Program { program, args, folder, env } => {
+            Self::Program { program, args, directory, env } => {
                 let failed = |source| ToolError::from(ToolFault::Exec { program: program.clone(), source });
                 let (plan, env) = held.with(env);
                 let StdioFds { stdin, stdout, stderr } = stdio;
                 let command = Command {
                     args: args.into_iter().map(Into::into).collect(),
-                    cwd: Some(folder),
+                    cwd: Some(directory),
                     env,
                     stdio: Stdio::Descriptors { stdin, stdout, stderr },
                     ..Command::new(program.clone())

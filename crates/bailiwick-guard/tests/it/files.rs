@@ -40,7 +40,7 @@ impl<T: Tool> Tool for Under<T> {
     }
 }
 
-/// A folder to play in; grants name it `{}`.
+/// A directory to play in; grants name it `{}`.
 struct Scene {
     _temp: tempfile::TempDir,
     base: PathBuf,
@@ -201,7 +201,7 @@ fn arguments_are_read_strictly() {
     );
     assert!(read(json!({ "path": "a", "encoding": "utf-16" })).contains("`encoding` is one of text, base64"));
     assert!(read(json!({})).contains("`path` is missing"));
-    assert!(read(json!({ "path": "." })).contains("is a folder; `fs_list`"));
+    assert!(read(json!({ "path": "." })).contains("is a directory; `fs_list`"));
     assert!(read(json!({ "path": "none" })).contains("cannot open `none`"));
 }
 
@@ -402,7 +402,7 @@ fn edits_apply_all_or_none() {
 }
 
 #[test]
-fn a_folder_is_listed_in_order_with_links_as_links() {
+fn a_directory_is_listed_in_order_with_links_as_links() {
     let scene = Scene::new().with(&[("b/inner/deep", "x"), (".hidden", "12"), ("a", "")]);
     symlink("/etc", scene.base.join("link")).unwrap();
     let list = |args: Value| scene.call(tools::FsList, READ, args).unwrap();
@@ -427,7 +427,7 @@ fn a_folder_is_listed_in_order_with_links_as_links() {
 }
 
 #[test]
-fn only_what_is_granted_in_a_folder_is_listed_and_searched() {
+fn only_what_is_granted_in_a_directory_is_listed_and_searched() {
     let scene = Scene::new().with(&[
         ("a.txt", "needle"),
         ("a.key", "needle"),
@@ -477,7 +477,7 @@ fn lines_are_found_with_what_stands_around_them() {
         hit("a.rs", 4, "four fn", json!(["three"]), json!(["five"])),
         hit("b.md", 1, "fn", json!([]), json!([])),
     ]);
-    assert_eq!(found["results"], expected, "links are not followed, ignored folders are searched");
+    assert_eq!(found["results"], expected, "links are not followed, ignored directories are searched");
     assert_eq!(
         (&found["skipped_binary"], &found["files"], &found["truncated"]),
         (&json!(1), &json!(4), &json!(false))
@@ -523,7 +523,7 @@ fn a_search_is_bounded_and_recorded_once() {
     assert_eq!(
         scene.records(RecordKind::CapabilityGranted).len(),
         1,
-        "one record for the folder, none a file"
+        "one record for the directory, none a file"
     );
     let none = scene.call(tools::FsSearch, READ, json!({ "path": ".", "pattern": "y" })).unwrap();
     assert_eq!(

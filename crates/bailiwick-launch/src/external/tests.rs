@@ -152,10 +152,10 @@ fn each_backend_runs_a_command_with_its_variables_and_nothing_else() {
         assert_eq!(launched.status().details, ["a note"]);
         assert_eq!(launched.wait().unwrap(), Exit::Code(7), "{}", artifact.target());
         drop(launched);
-        // Standard descriptors, the folder that is listed, and nothing of ours.
+        // Standard descriptors, the directory that is listed, and nothing of ours.
         assert_eq!(all(output), "s3cret \n0\n4\n", "{}", artifact.target());
         let left = std::fs::read_dir(scratch.path()).unwrap().count();
-        assert_eq!(left, 0, "{}: its folder is gone", artifact.target());
+        assert_eq!(left, 0, "{}: its directory is gone", artifact.target());
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Mount {
     pub place: Option<PathKind>,
     /// Whether it is writable.
     pub writable: bool,
-    /// Whether this is just what was granted: not if a glob became its folder, or a write without read or a
+    /// Whether this is just what was granted: not if a glob became its directory, or a write without read or a
     /// creation alone became both.
     pub exact: bool,
 }

@@ -40,7 +40,7 @@ impl Package<'_> {
 
     fn python(&self, unit: usize, name: &str) -> Option<usize> {
         let from = self.unit(unit)?;
-        let folder = self.path(unit).parent()?;
+        let directory = self.path(unit).parent()?;
         let at = |base: &Path, name: &str| {
             let path =
                 name.split('.').filter(|part| !part.is_empty()).fold(base.to_owned(), |p, n| p.join(n));
@@ -48,11 +48,11 @@ impl Package<'_> {
         };
         let dots = name.chars().take_while(|c| *c == '.').count();
         if dots > 0 {
-            let base = folder.ancestors().nth(dots - 1)?;
+            let base = directory.ancestors().nth(dots - 1)?;
             return at(base, name.trim_start_matches('.'));
         }
-        let is_package = |folder: &Path| self.stem(&folder.join("__init__"), from).is_some();
-        folder.ancestors().filter(|base| !is_package(base)).take(6).find_map(|base| at(base, name))
+        let is_package = |directory: &Path| self.stem(&directory.join("__init__"), from).is_some();
+        directory.ancestors().filter(|base| !is_package(base)).take(6).find_map(|base| at(base, name))
     }
 
     fn ecma(&self, unit: usize, name: &str) -> Option<usize> {
@@ -69,13 +69,13 @@ impl Package<'_> {
         self.stem(&bare, from).or_else(|| self.stem(&path.join("index"), from))
     }
 
-    /// The folder that holds the crate of a unit, and the unit's own module path in it.
+    /// The directory that holds the crate of a unit, and the unit's own module path in it.
     fn rust_home(&self, unit: usize) -> Option<(PathBuf, Vec<String>)> {
         let (path, from) = (self.path(unit), self.unit(unit)?);
-        let folder = path.parent()?;
+        let directory = path.parent()?;
         let is_root =
             |base: &&Path| ["lib", "main"].iter().any(|name| self.stem(&base.join(name), from).is_some());
-        let home = folder.ancestors().take(12).find(is_root).unwrap_or(folder);
+        let home = directory.ancestors().take(12).find(is_root).unwrap_or(directory);
         let inner = path.with_extension("");
         let inner = inner.strip_prefix(home).ok()?;
         let mut names: Vec<String> =

@@ -53,7 +53,7 @@ fn reaches_floor(coverage: &Coverage) -> bool {
 /// Starts a shell with no grants at all, which tries to get out by what a shell has.
 fn live() -> anyhow::Result<Live> {
     let canary =
-        tempfile::Builder::new().prefix("bailiwick-doctor").tempdir().context("no temporary folder")?;
+        tempfile::Builder::new().prefix("bailiwick-doctor").tempdir().context("no temporary directory")?;
     let secret = canary.path().join("secret");
     std::fs::write(&secret, "secret")?;
     let script = format!(

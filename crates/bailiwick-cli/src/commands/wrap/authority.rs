@@ -13,7 +13,7 @@ use crate::pin_store::{PinFile, PinnedServer};
 /// # Errors
 /// If it is more than before, or the pins cannot be used.
 pub(super) fn remember(name: &str, identity: &str, manifest: &Manifest) -> anyhow::Result<()> {
-    let project = facts::here().context("there is no current folder")?.display().to_string();
+    let project = facts::here().context("there is no current directory")?.display().to_string();
     let snapshot =
         Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
     let text = snapshot.to_text().map_err(|finding| anyhow::anyhow!("{finding}"))?;

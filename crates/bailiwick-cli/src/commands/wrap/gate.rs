@@ -35,7 +35,7 @@ impl Gate {
     /// Why nothing can be judged; nothing may be started then.
     pub(super) fn new(args: &Wrap, server: &WrappedServer, journal: &Journal) -> anyhow::Result<Self> {
         let checked = server.asked.checked.clone().context("there is no manifest")?;
-        let cwd = facts::here().context("there is no current folder")?;
+        let cwd = facts::here().context("there is no current directory")?;
         let session = Session::new(&cwd).with_own(facts::kept_dirs());
         let session = facts::home().into_iter().fold(session, Session::with_home);
         let pins = KeptPins::open(&server.name, &server.identity, journal)?;

@@ -46,7 +46,7 @@ impl World {
 
     /// A host whose files lie below that directory.
     pub(super) fn below(base: &str, user: User) -> Self {
-        let dir = tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in(base).expect("a folder");
+        let dir = tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in(base).expect("a directory");
         let at = |name: &str| dir.path().join(name);
         for name in [
             "r",
@@ -68,7 +68,7 @@ impl World {
             "home/.local/state/bailiwick/journal",
             "home/.config/bailiwick",
         ] {
-            std::fs::create_dir_all(at(name)).expect("a folder");
+            std::fs::create_dir_all(at(name)).expect("a directory");
         }
         let files = [
             ("r/file", "granted"),
@@ -239,7 +239,7 @@ impl World {
         }
         for name in [".mcp.json", ".agents", ".bashrc", ".claude", ".gitmodules", ".envrc"] {
             if at("w").join(name).symlink_metadata().is_ok() {
-                harm.push(format!("`{name}` was left behind in the writable folder"));
+                harm.push(format!("`{name}` was left behind in the writable directory"));
             }
         }
         if at("home/.bashrc").exists() {
@@ -356,8 +356,8 @@ pub(super) fn compiled(name: &'static str, source: &str) -> PathBuf {
 }
 
 fn compile(name: &str, source: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (out, building) = (folder.join(name), folder.join(format!("{name}-{}", std::process::id())));
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (out, building) = (directory.join(name), directory.join(format!("{name}-{}", std::process::id())));
     let mut cc = Command::new("cc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-x", "c", "-o"])
         .arg(&building)
@@ -367,7 +367,7 @@ fn compile(name: &str, source: &str) -> PathBuf {
         .expect("a C compiler");
     cc.stdin.take().expect("a pipe").write_all(source.as_bytes()).expect("it reads");
     assert!(cc.wait().expect("it ends").success(), "{name} compiles");
-    std::fs::rename(building, &out).expect("the same folder");
+    std::fs::rename(building, &out).expect("the same directory");
     out
 }
 

@@ -42,7 +42,7 @@ fn without_a_grant_it_says_how_to_grant() {
 fn it_explains_the_plan_that_runs() {
     let home = home();
     let grant = home.path().join("grant.txt");
-    // The grant lies in what it opens, and Bailiwick's own folders lie in it too.
+    // The grant lies in what it opens, and Bailiwick's own directories lie in it too.
     let lines = format!("exec:spawn:true\nfs:read,write:{}\nfs:read:/no/such/place\n", home.path().display());
     std::fs::write(&grant, lines).unwrap();
     for dir in [".config/bailiwick", ".local/state/bailiwick/journal"] {

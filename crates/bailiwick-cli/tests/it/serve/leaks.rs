@@ -16,7 +16,7 @@ const SECRET: &str = "hush-of-the-server";
 const GRANTED: [&str; 11] =
     ["cat", "chmod", "env", "find", "git", "kill", "ls", "python3", "setsid", "sh", "sleep"];
 
-/// A server of a user with a secret in its environment, and a folder that it may write in.
+/// A server of a user with a secret in its environment, and a directory that it may write in.
 struct Place {
     served: Served,
     work: PathBuf,
@@ -28,8 +28,8 @@ impl Place {
         let home = home();
         let at = |name: &str| home.path().join(name);
         let (work, outside) = (at("work"), at("outside"));
-        for folder in [&work, &outside, &at(".ssh"), &at("tmp")] {
-            std::fs::create_dir_all(folder).unwrap();
+        for directory in [&work, &outside, &at(".ssh"), &at("tmp")] {
+            std::fs::create_dir_all(directory).unwrap();
         }
         std::fs::write(at(".ssh/id_ed25519"), "private key").unwrap();
         std::fs::write(outside.join("file"), "untouched").unwrap();

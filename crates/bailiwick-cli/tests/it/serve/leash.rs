@@ -77,10 +77,10 @@ fn no_tool_changes_what_governs_the_session() {
         let mut place = place(*user);
         for name in ["conf/session.caps", "project/.agents/guardrails.toml"] {
             let (file, before) = (place.work.join(name), read(&place.work.join(name)));
-            let folder = file.parent().unwrap().display().to_string();
+            let directory = file.parent().unwrap().display().to_string();
             assert!(!before.is_empty());
             for change in CHANGES {
-                let script = change.replace('F', &file.display().to_string()).replace('D', &folder);
+                let script = change.replace('F', &file.display().to_string()).replace('D', &directory);
                 let said = place.sh(&script);
                 assert_eq!(read(&file), before, "{script} as {user:?}: {said}");
             }

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A home with nothing in it, outside `/tmp`, of which the sandbox has its own.
 fn home() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("bailiwick-serve").tempdir_in("/var/tmp").expect("a folder")
+    tempfile::Builder::new().prefix("bailiwick-serve").tempdir_in("/var/tmp").expect("a directory")
 }
 
 /// `bailiwick serve` in an environment of its own.

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use super::{Served, home, page};
 
-/// What `web_fetch` says of a page, served from a folder in which the reader is this script, or none; and what was
+/// What `web_fetch` says of a page, served from a directory in which the reader is this script, or none; and what was
 /// said on stderr.
 fn fetched(reader: Option<&str>) -> (Value, String) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let command = folder.path().join("bailiwick");
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let command = directory.path().join("bailiwick");
     let built = Path::new(env!("CARGO_BIN_EXE_bailiwick"));
     std::fs::hard_link(built, &command).or_else(|_| std::fs::copy(built, &command).map(drop)).unwrap();
     if let Some(script) = reader {
-        let program = folder.path().join("bailiwick-page");
+        let program = directory.path().join("bailiwick-page");
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     }

@@ -86,7 +86,7 @@ impl Home {
 
     fn write(&self, path: &str, text: &str) -> PathBuf {
         let whole = self.0.path(path);
-        std::fs::create_dir_all(whole.parent().expect("a folder")).expect("folders");
+        std::fs::create_dir_all(whole.parent().expect("a directory")).expect("folders");
         self.0.write(path, text)
     }
 

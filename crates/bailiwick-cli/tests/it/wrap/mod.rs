@@ -34,7 +34,7 @@ struct World(tempfile::TempDir);
 
 impl World {
     fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("bailiwick-wrap").tempdir_in("/var/tmp").expect("a folder"))
+        Self(tempfile::Builder::new().prefix("bailiwick-wrap").tempdir_in("/var/tmp").expect("a directory"))
     }
 
     fn path(&self, name: &str) -> PathBuf {

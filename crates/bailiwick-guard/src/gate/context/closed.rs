@@ -85,7 +85,7 @@ impl ToolContext {
         })
     }
 
-    /// Whether a path is of the host's own trees or of Bailiwick's own folders.
+    /// Whether a path is of the host's own trees or of Bailiwick's own directories.
     pub(crate) fn is_never_granted(&self, path: &Path) -> bool {
         MASKED.iter().any(|tree| path.starts_with(tree))
             || self.shared.own.iter().any(|own| path.starts_with(own))

@@ -37,7 +37,7 @@ impl Held {
     }
 }
 
-/// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these folders are
+/// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these directories are
 /// Bailiwick's own.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ const ADVICE: [(DenialCode, &str); 17] = [
     (DenialCode::RewriteLoop, "mend the interceptors: they rewrite what they rewrote"),
     (DenialCode::PathUnreadable, "write the path so that it can be judged: clean and absolute"),
     (DenialCode::PathChanged, "find out who changes the path while it is used"),
-    (DenialCode::PathNotAFile, "name a plain file or a folder"),
+    (DenialCode::PathNotAFile, "name a plain file or a directory"),
     (DenialCode::RecordRefused, "make room for the journal: nothing runs unrecorded"),
 ];
 

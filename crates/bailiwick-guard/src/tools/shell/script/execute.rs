@@ -210,13 +210,13 @@ impl Execution<'_> {
                 let last = code.map_or(self.last, |code| Last::from_code(code.into()));
                 return Err(Stop::Ending(Ending::Ended(last)));
             }
-            Act::Go(folder) => {
-                let real = reach::check(folder, Use::Read, self.context)?.to_string();
+            Act::Go(directory) => {
+                let real = reach::check(directory, Use::Read, self.context)?.to_string();
                 if !Path::new(&real).is_dir() {
-                    write_error(errors, format!("cd: `{}`: no such folder", folder.display())).await?;
+                    write_error(errors, format!("cd: `{}`: no such directory", directory.display())).await?;
                     return Ok(Last::from_code(1));
                 }
-                self.state.folder = real.into();
+                self.state.directory = real.into();
             }
             Act::Assign(_) | Act::Export(_) | Act::Nothing | Act::Start(_) => {
                 self.dropped.extend(State::dropped(&act));
@@ -280,8 +280,8 @@ impl Execution<'_> {
     async fn program(&mut self, start: Start, fds: StdioFds) -> Result<Result<Stage, Last>, Stop> {
         self.context.check_exec(&start.program)?;
         self.dropped.extend(start.dropped);
-        let folder = &self.state.folder;
-        let mut expansion = Expansion::new(folder, self.context);
+        let directory = &self.state.directory;
+        let mut expansion = Expansion::new(directory, self.context);
         let mut args = Vec::new();
         for field in start.args {
             match expansion.expand(field) {
@@ -297,7 +297,7 @@ impl Execution<'_> {
         let StdioFds { stdin, stdout, stderr } = fds;
         let command = Command {
             args,
-            cwd: Some(folder.clone()),
+            cwd: Some(directory.clone()),
             env,
             stdio: Stdio::Descriptors { stdin, stdout, stderr },
             ..Command::new(start.program)
@@ -389,7 +389,7 @@ impl Execution<'_> {
         let real = reach::check(path, Use::Read, self.context)?;
         let file = self.context.open_read(&real.to_string())?;
         if file.metadata()?.is_dir() {
-            return Err(Unopened::Said(format!("`{}` is a folder", path.display())));
+            return Err(Unopened::Said(format!("`{}` is a directory", path.display())));
         }
         self.still_open(&file, Use::Read)?;
         Ok(file)
