@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::sleep;
 
+pub use ask::SealError;
 use ask::{AskState, Seal};
 use catalogue::{Behaviour, Catalogue, List};
 
@@ -43,7 +44,7 @@ pub enum FixtureFault {
     Catalogue(#[from] serde_json::Error),
     /// There is no key to seal states with.
     #[error("cannot draw a key: {0}")]
-    Key(String),
+    Key(#[from] SealError),
 }
 
 /// The fixture. Clones share the lists and the key; each has a log level of its own.
@@ -73,7 +74,7 @@ impl Fixture {
     pub fn new() -> Result<Self, FixtureFault> {
         let stage = Stage {
             catalogue: Catalogue::read()?,
-            seal: Seal::random().map_err(FixtureFault::Key)?,
+            seal: Seal::random()?,
             tool_changes: AtomicU64::new(0),
             prompt_changes: AtomicU64::new(0),
             changes: broadcast::channel(16).0,

@@ -1,7 +1,7 @@
 //! The main content of a page of the web, as markdown.
 //!
 //! The only crate with an HTML parser. Pages are hostile: one with too many elements is given as its source, one that
-//! nests too deeply as its bare text. Whoever can runs this in a process that may touch nothing, as the command does.
+//! nests too deeply as its bare text. Run this in a process that may touch nothing, as the command does.
 
 use dom_smoothie::{Config, Readability, TextMode};
 use serde::{Deserialize, Serialize};
@@ -59,15 +59,26 @@ impl Page {
     }
 }
 
+/// Why a page was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system gave no thread.
+    #[error("{0}")]
+    Thread(#[from] std::io::Error),
+    /// The parser failed on this page.
+    #[error("its reader failed")]
+    Parser,
+}
+
 /// Reads the page that was found at an address, on a thread with a stack that no page uses up.
 ///
 /// # Errors
 /// If there can be no such thread, or the parser failed.
-pub fn read(html: String, url: &str) -> Result<Page, String> {
+pub fn read(html: String, url: &str) -> Result<Page, ReadError> {
     let url = url.to_owned();
     let thread = std::thread::Builder::new().name("page".to_owned()).stack_size(STACK);
-    let reader = thread.spawn(move || extracted(html, &url)).map_err(|error| error.to_string())?;
-    reader.join().map_err(|_| "its reader failed".to_owned())
+    let reader = thread.spawn(move || extracted(html, &url)).map_err(ReadError::Thread)?;
+    reader.join().map_err(|_| ReadError::Parser)
 }
 
 fn extracted(html: String, url: &str) -> Page {

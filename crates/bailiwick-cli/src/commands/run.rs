@@ -44,7 +44,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let governing = match Governing::from_args(args) {
         Ok(governing) => governing,
-        Err(why) => return Ok(refused(&why)),
+        Err(error) => return Ok(refused(&format!("{error:#}"))),
     };
     let asked = match PlannedRun::new(args, &name, &governing) {
         Ok(asked) => asked,

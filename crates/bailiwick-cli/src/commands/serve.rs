@@ -48,7 +48,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     };
     let cwd = match directory(args) {
         Ok(cwd) => cwd,
-        Err(why) => return Ok(refused(Exit::Usage, &why)),
+        Err(error) => return Ok(refused(Exit::Usage, &format!("{error:#}"))),
     };
     if args.explain {
         return explain::answer(args, &granted, &cwd);
@@ -110,7 +110,7 @@ fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
     Server::new(tools, grant, about)
 }
 
-/// Speaks until the client has gone or someone ends us, and says how it ended.
+/// Serves until the client closes its input or a signal ends the server; the reason of the end.
 pub(super) fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(async {
@@ -161,13 +161,14 @@ fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
 }
 
 /// Where the session works, links followed.
-fn directory(args: &Serve) -> Result<PathBuf, String> {
+fn directory(args: &Serve) -> anyhow::Result<PathBuf> {
     let asked = match &args.cwd {
         Some(dir) => dir.clone(),
-        None => facts::here().map_err(|fault| format!("there is no current directory: {fault}"))?,
+        None => facts::here().context("there is no current directory")?,
     };
-    let real = asked.canonicalize().map_err(|fault| format!("cannot use `{}`: {fault}", asked.display()))?;
-    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a directory", asked.display())) }
+    let real = asked.canonicalize().with_context(|| format!("cannot use `{}`", asked.display()))?;
+    anyhow::ensure!(real.is_dir(), "`{}` is not a directory", asked.display());
+    Ok(real)
 }
 
 /// The files that say what the session may do, by where they really lie. With guardrails, all that lies beside them.

@@ -52,7 +52,7 @@ impl Backend {
         let program = system_program(name).ok_or_else(missing)?;
         let own = fs::read_link("/proc/self/ns/pid")
             .map_err(|e| Lack::new(format!("`/proc`: {e}"), "mount `/proc`"))?;
-        let seen = self.run(&program).map_err(|why| Lack::new(why, self.fix()))?;
+        let seen = self.run(&program).map_err(|error| Lack::new(error.to_string(), self.fix()))?;
         if seen.starts_with("pid:[") && Path::new(&seen) != own {
             return Ok(program.display().to_string());
         }
@@ -80,8 +80,8 @@ impl Backend {
     }
 
     /// The pid namespace that a program confined by it is in.
-    fn run(self, program: &Path) -> Result<String, String> {
-        let readlink = system_program("readlink").ok_or("no `readlink` to try it with")?;
+    fn run(self, program: &Path) -> Result<String, TrialError> {
+        let readlink = system_program("readlink").ok_or(TrialError::NoProgram)?;
         let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         match self {
@@ -106,20 +106,36 @@ impl Backend {
     }
 }
 
+/// Why a trial of a program showed nothing.
+#[derive(Debug, thiserror::Error)]
+enum TrialError {
+    #[error("no `readlink` to try it with")]
+    NoProgram,
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+    /// The last line that it wrote to its standard error.
+    #[error("{0}")]
+    Failed(String),
+    #[error("it did not end within five seconds")]
+    TooSlow,
+}
+
 /// What a command prints, within a few seconds.
-fn answer(command: &mut Command) -> Result<String, String> {
+fn answer(command: &mut Command) -> Result<String, TrialError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir("/");
-    let mut child = command.spawn().map_err(|fault| fault.to_string())?;
+    let mut child = command.spawn()?;
     let ended = wait(&mut child, Duration::from_secs(5));
     if !ended {
         let _ = child.kill();
     }
-    let output = child.wait_with_output().map_err(|fault| fault.to_string())?;
+    let output = child.wait_with_output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match (ended, output.status.success()) {
         (true, true) => Ok(text(&output.stdout)),
-        (true, false) => Err(text(&output.stderr).lines().last().unwrap_or("it failed").to_owned()),
-        (false, _) => Err("it did not end within five seconds".to_owned()),
+        (true, false) => {
+            Err(TrialError::Failed(text(&output.stderr).lines().last().unwrap_or("it failed").to_owned()))
+        }
+        (false, _) => Err(TrialError::TooSlow),
     }
 }
 
@@ -142,12 +158,12 @@ struct Bundle {
 }
 
 impl Bundle {
-    fn make(readlink: &Path) -> Result<Self, String> {
-        let directory = private_directory(Path::new("/tmp")).map_err(|fault| fault.to_string())?;
+    fn make(readlink: &Path) -> std::io::Result<Self> {
+        let directory = private_directory(Path::new("/tmp"))?;
         let bundle = Self { directory };
         let config = config(readlink).to_string();
-        fs::create_dir(bundle.directory.join("rootfs")).map_err(|fault| fault.to_string())?;
-        fs::write(bundle.directory.join("config.json"), config).map_err(|fault| fault.to_string())?;
+        fs::create_dir(bundle.directory.join("rootfs"))?;
+        fs::write(bundle.directory.join("config.json"), config)?;
         Ok(bundle)
     }
 
@@ -163,7 +179,7 @@ impl Drop for Bundle {
     }
 }
 
-/// A new directory that only this user can look into, with a name that nobody can guess.
+/// A new directory that only this user can look into, with a name that cannot be guessed.
 pub(super) fn private_directory(within: &Path) -> std::io::Result<PathBuf> {
     let mut random = [0; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
