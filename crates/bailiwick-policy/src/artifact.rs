@@ -31,7 +31,7 @@ pub struct ArtifactFile {
     pub text: String,
 }
 
-/// One line of the network allowlist, for whoever enforces it.
+/// One line of the network allowlist, for the program that enforces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRule {
     /// A name, `*.name`, an address, a block, or `*`.
@@ -158,7 +158,7 @@ impl Artifact {
 }
 
 impl EgressRule {
-    /// The rule as whoever enforces names and ports alone sees it.
+    /// The rule for an enforcer that knows names and ports alone.
     #[must_use]
     pub fn from_rule(rule: &NetRule) -> Self {
         Self { host: rule.host().to_string(), ports: rule.ports(), block_private: !rule.opens_private() }

@@ -1,6 +1,6 @@
 //! How well a property is held, and by whom: predicted for a target, achieved by a sandbox, demanded by a floor.
 //!
-//! Claiming more than is held is the worst bug this project can have: whoever makes a [`Coverage`] must name
+//! Claiming more than is held is the worst bug this project can have: a maker of a [`Coverage`] must name
 //! every aspect, and what is not known to be held is `unsupported`.
 
 pub mod judge;
@@ -73,7 +73,7 @@ impl fmt::Display for Aspect {
 /// Who holds it. Ordered: more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Nobody.
+    /// Nothing.
     Unsupported,
     /// The tool's own process, if it is honest.
     Advisory,

@@ -198,7 +198,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// More than this many findings help no one.
+    /// The most findings that are shown: more do not help.
     const LIMIT: usize = 1_000;
 
     /// Adds a finding; beyond the limit it is only counted.

@@ -92,7 +92,7 @@ struct Line {
 /// Whom the network may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// Nobody.
+    /// No host.
     None,
     /// Whom these rules name; never empty.
     Allow(Vec<Sourced<NetRule>>),
@@ -338,7 +338,7 @@ impl Plan {
         })
     }
 
-    /// What is demanded where nobody says otherwise: files by the kernel; the network by the kernel if there is
+    /// What is demanded by default: files by the kernel; the network by the kernel if there is
     /// none in either direction, else at least through a supervisor.
     #[must_use]
     pub fn floor(&self) -> Floor {

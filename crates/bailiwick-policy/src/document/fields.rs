@@ -1,4 +1,4 @@
-//! Reading a table field by field; what nobody asked for is a finding at the end.
+//! Reading a table field by field; an unread field is a finding at the end.
 
 use super::{Node, TableEntry};
 use crate::capability::nearest;
@@ -65,7 +65,7 @@ impl<'n, 't> Fields<'n, 't> {
         })
     }
 
-    /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted where they may be.
+    /// Reports every field that was not read, extensions (`x-…`, `_meta`) excepted where they may be.
     pub fn finish(self, code: Code, found: &mut Collector) {
         for entry in self.entries {
             let extension = self.extensible && (entry.key.starts_with("x-") || entry.key == "_meta");

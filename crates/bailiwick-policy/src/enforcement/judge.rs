@@ -2,7 +2,7 @@
 //!
 //! Every compile target and every sandbox describes its mechanism and asks here; none of them states a level itself.
 //!
-//! Invariants: what is granted whole, or not declared at all, is held by nobody: nothing refuses it, so it is never
+//! Invariants: what is granted whole, or not declared at all, is not held: nothing refuses it, so it is never
 //! `kernel`. Adding a capability to a plan never raises a level. A property test holds both over generated plans.
 
 use super::mechanism::{

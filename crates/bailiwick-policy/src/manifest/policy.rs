@@ -16,7 +16,7 @@ use super::authority::Resolve;
 /// How risky a tool says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
-    /// Reads what anyone may see.
+    /// Reads public data.
     Low,
     /// Changes what can be put back.
     Medium,

@@ -66,7 +66,7 @@ fn everything() -> Seen {
 
 /// Codes that no text in the corpus can raise, and why.
 const ELSEWHERE: &[(Code, &str)] = &[
-    (Code::SourceEncoding, "texts are `str` here; whoever reads bytes raises it"),
+    (Code::SourceEncoding, "texts are `str` here; the reader of bytes raises it"),
     (Code::SourceTooLarge, "generated: see `hostile`"),
     (Code::ManifestTooMany, "generated: see `hostile`"),
     (Code::TooManyFindings, "generated: see `hostile`"),

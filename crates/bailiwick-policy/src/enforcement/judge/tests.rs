@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// What is granted whole is refused by nobody.
+    /// What is granted whole is never refused.
     #[test]
     fn what_is_granted_whole_is_never_held(lines in lines(), mechanism in mechanism()) {
         let all = plan(&[&lines[..], &["exec:spawn:*"]].concat(), Limits::default());

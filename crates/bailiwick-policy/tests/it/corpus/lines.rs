@@ -50,7 +50,7 @@ pub(super) fn describe(finding: &Finding) -> Result<String, String> {
             return Err(format!("`{}` is not one plain line without a full stop", text.escape_debug()));
         }
         if text.chars().count() > 700 {
-            return Err(format!("a line of {} characters is for nobody", text.chars().count()));
+            return Err(format!("a line of {} characters is unreadable", text.chars().count()));
         }
         if text.starts_with(|c: char| c.is_ascii_uppercase())
             && !["IPv6", "JSON", "TOML"].iter().any(|word| text.starts_with(word))
