@@ -28,7 +28,7 @@ struct Plan {
     unresolved: bool,
 }
 
-/// Everything that tools and the server do; lines are filled in by whoever has the text.
+/// Everything that tools and the server do; the caller that has the text fills in the lines.
 pub(crate) struct Attributed {
     pub(crate) tools: Vec<Tool>,
     pub(crate) server: Deeds,

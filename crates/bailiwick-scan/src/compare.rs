@@ -287,7 +287,7 @@ fn kinds_of(line: &Capability) -> Option<&'static [UseKind]> {
     })
 }
 
-/// A line that would allow some of it, for whoever knows which.
+/// An example of a line that would allow part of it; the author fills in which.
 pub(crate) const fn example(kind: UseKind) -> &'static str {
     match kind {
         UseKind::Read => "fs:read:$WORKSPACE/**",

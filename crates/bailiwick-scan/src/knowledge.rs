@@ -1,6 +1,6 @@
 //! What is known about APIs, read once from the files in `data/`.
 //!
-//! A file that does not read is a bug of this crate, not of whoever is scanned: a test reads them all, and until
+//! A file that does not read is a bug of this crate, not of the scanned code: a test reads them all, and until
 //! then the language knows nothing, so that every call in it is unknown.
 
 use std::collections::{BTreeMap, HashMap};

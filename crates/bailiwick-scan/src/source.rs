@@ -14,7 +14,7 @@ const MAX_FILES: usize = 200_000;
 /// The deepest directory.
 const MAX_DEPTH: usize = 64;
 
-/// Directories of code that belongs to somebody else, or of no code at all.
+/// Directories of other projects' code, or of no code at all.
 const LEFT_OUT: [&str; 6] = ["__pycache__", "node_modules", "site-packages", "target", "venv", "vendor"];
 /// Code that is no text.
 const NATIVE: [&str; 7] = ["a", "dll", "dylib", "node", "pyd", "so", "wasm"];

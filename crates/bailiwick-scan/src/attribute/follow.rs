@@ -67,7 +67,7 @@ impl Walk<'_> {
         self.called(frame, call, &callee, &args);
         let known = self.evaluator.knowledge(frame);
         if matches!(&callee, AbstractValue::Outside(path) if known.shape(path) == Some(Shape::Wrap)) {
-            // It hands the function back; whoever calls that is seen.
+            // It hands the function back; the call of the result is seen.
             return;
         }
         for (_, abstract_value) in args.iter() {
@@ -159,7 +159,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A call of nobody knows what.
+    /// A call of an unknown function.
     fn unresolved(&mut self, frame: &Frame, call: &Call, args: &Args) {
         let known = self.evaluator.knowledge(frame);
         match &call.callee {

@@ -57,7 +57,7 @@ impl AbstractValue {
         Self::Object { path: path.into(), args }
     }
 
-    /// How deep it is, for whoever keeps it.
+    /// How deep it is, so that it can be kept only up to a bound.
     pub(crate) fn depth(&self) -> usize {
         let of = |abstract_values: &mut dyn Iterator<Item = &Self>| {
             1 + abstract_values.map(Self::depth).max().unwrap_or(0)

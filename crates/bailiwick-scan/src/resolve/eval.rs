@@ -31,7 +31,7 @@ pub(crate) struct Frame {
 pub(crate) enum Found {
     /// Nothing of that name.
     Nowhere,
-    /// A parameter of a lambda, given by whoever calls it.
+    /// A parameter of a lambda, given by its caller.
     Given,
     /// A name of the package or an import.
     Here(AbstractValue),
@@ -367,7 +367,7 @@ impl<'a> Evaluator<'a> {
                 AbstractValue::Method { path: format!("{path}.{name}"), args: Rc::clone(args) }
             }
             AbstractValue::Method { path, .. } => {
-                // A field of an object: taken for one of the same class, made of nobody knows what.
+                // A field of an object: taken for one of the same class, with unknown fields.
                 let class = path.rsplit_once('.').map_or(path.as_str(), |(class, _)| class);
                 AbstractValue::Method { path: format!("{class}.{name}"), args: Rc::default() }
             }
