@@ -1,6 +1,6 @@
 //! A server that is there already: where its program really lies, and what the package around it claims to be.
 //!
-//! A claim is metadata that anyone could have written there: it chooses a manifest, and nothing else rests on it.
+//! A claim is unverified metadata: it chooses a manifest, and nothing else depends on it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

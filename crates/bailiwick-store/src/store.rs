@@ -60,7 +60,7 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
-    /// No one program of the package is meant.
+    /// More than one program of the package could be meant.
     #[error("`{package}` has {}; name one with the launcher's option for a package, as in `npx -p PACKAGE PROGRAM` or `uvx --from PACKAGE PROGRAM`", listed(.programs))]
     Program {
         /// Which package.
