@@ -144,7 +144,7 @@ impl<S: Service> Door<S> {
     }
 }
 
-/// Takes every connection at once: none waits for those before it, and one that shows no token keeps nobody out.
+/// Takes every connection at once: none waits for those before it, and one that shows no token does not delay the others.
 async fn accept<S: Service>(
     listener: &TcpListener,
     door: &Arc<Door<S>>,

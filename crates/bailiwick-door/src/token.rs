@@ -33,7 +33,7 @@ pub enum TokenFault {
 pub struct Token(String);
 
 impl Token {
-    /// A token that nobody has seen.
+    /// A new, secret token.
     pub fn random() -> Result<Self, TokenFault> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes).map_err(TokenFault::Random)?;
