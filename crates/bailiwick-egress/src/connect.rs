@@ -39,8 +39,8 @@ pub(crate) async fn serve(session: Arc<Session>, source: Source) {
 
 async fn refuse(session: &Session, client: &Stream, refusal: Refusal) {
     session.tell(Event::new("*", None, EgressOutcome::Refused(refusal.clone())));
-    let nobody = Target::new(Host::Name("*".into()), 0);
-    drop(client.write_all(&forbidden(&nobody, &refusal)).await);
+    let unnamed = Target::new(Host::Name("*".into()), 0);
+    drop(client.write_all(&forbidden(&unnamed, &refusal)).await);
 }
 
 /// Reads what the client asks of the proxy.

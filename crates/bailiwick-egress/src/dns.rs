@@ -1,4 +1,4 @@
-//! The name server of the sandbox: it knows the granted names and asks nobody.
+//! The name server of the sandbox: it knows the granted names and asks no other server.
 //!
 //! A granted name has an address of our own making, every other name does not exist. Nothing that is asked leaves the
 //! machine, so a query carries no data out. Records that could lead a client elsewhere, or hide the name it asks

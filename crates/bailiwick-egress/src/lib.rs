@@ -47,7 +47,7 @@
 //!
 //! [`Egress`] serves the [`Sockets`] of a sandbox by these rules; `bailiwick-launch` connects the two.
 //!
-//! Makes no namespaces and no listeners: whoever confines the process hands them over. Fails closed when anything
+//! Makes no namespaces and no listeners: the caller that confines the process hands them over. Fails closed when anything
 //! is unreadable, unresolved, late or beyond a limit; with this process gone the sandbox has no network at all.
 //!
 //! Residual: inside TLS neither the `Host` of a request nor its method or path is seen.

@@ -194,7 +194,7 @@ impl Session {
         let greeting = opening.greeting;
         let mut hello = None;
         let dialled = async {
-            // In boxes: what is needed until the connection stands takes no room as long as it lasts.
+            // In boxes: what is needed to make the connection takes no memory after that.
             let settled = Box::pin(self.settle(&client, &target, opening, &mut hello)).await?;
             let server = Box::pin(self.dial(&settled.pass, target.port)).await?;
             let greeting = if settled.greeted { &[] } else { greeting };
