@@ -1,4 +1,4 @@
-//! The journal as everyone but its writer sees it: open, append, flush, close.
+//! The journal for its callers: open, append, flush, close.
 use super::heads::HeadFile;
 use super::index;
 use super::key::{Sealer, fingerprint};

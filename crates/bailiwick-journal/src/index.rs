@@ -1,7 +1,7 @@
 //! `index.jsonl`: which sessions exist, where they were closed and what retention removed. A chain of seals.
 //!
 //! Many processes add to it, each under an exclusive lock for as long as one entry takes. It is never cut.
-//! Whoever reads it shares the lock, so that an entry is there as a whole or not at all.
+//! Readers share the lock, so that an entry is there as a whole or not at all.
 use super::fault::{During, JournalFault};
 use super::key::Sealer;
 use super::layout::{self, Layout};
@@ -133,7 +133,7 @@ fn read_shared(layout: &Layout) -> Result<Vec<u8>, JournalFault> {
         return Ok(text);
     }
     let mut file = layout::open_existing(&path)?;
-    // someone who never lets go of the lock must not keep a verifier from looking
+    // a process that never releases the lock must not block a verifier
     for _ in 0..LOCK_TRIES {
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),

@@ -1,6 +1,6 @@
-//! The local key: made once, mode 0600, and refused when anyone else could have read or put it there.
+//! The local key: made once, mode 0600, and refused when another user could have read or written it.
 //!
-//! Residual: whoever can read the key can sign. It shows changes by those who cannot, and only if its
+//! Residual: a process that can read the key can sign. It shows changes by those who cannot, and only if its
 //! fingerprint is kept where they cannot reach it.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};

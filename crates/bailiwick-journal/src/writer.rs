@@ -113,7 +113,7 @@ fn recovered(refused: u64, last: u64) -> Event {
     Event::new(RecordKind::Fault).with_code("journal-recovered").with_reason(reason)
 }
 
-/// Tells waiting appenders that nobody writes any more, also when the writer panics.
+/// Tells waiting appenders that the writer has stopped, also when it panics.
 struct StopOnExit<'a>(&'a Queue);
 
 impl Drop for StopOnExit<'_> {

@@ -1,7 +1,7 @@
 //! The chain: which line may follow which, and, when one may not, what was done to the file.
 //!
 //! [`Chain`] is both the writer's and the verifier's state: it makes the next line or accepts it. It needs no
-//! key, so it finds damage and clumsy edits; that nobody rewrote the whole chain is for the seals to show.
+//! key, so it finds damage and clumsy edits; the seals show that the whole chain was not rewritten.
 //!
 //! Fails closed when: a line has the wrong form, hash, session, number or predecessor; the chain then stays
 //! where it was. Residual: lines cut off the end are found only against a head that was kept elsewhere.

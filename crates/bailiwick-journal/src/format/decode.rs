@@ -1,6 +1,6 @@
 //! Reading one line, strictly: the decoder accepts the canonical encoding of a known record and nothing else.
 //!
-//! Lines are hostile: anyone may have edited the file. Members must stand in order (so none is there twice),
+//! Lines are hostile: the file may have been edited. Members must stand in order (so none is there twice),
 //! every key and kind must be known, nesting is one level and only in `enforcement`, integers and strings have one
 //! spelling, and a line has a greatest length. [`Line`] borrows from the text, so that verifying costs no
 //! allocation. Whether the hash holds and the line follows another is [`Chain`](super::Chain)'s question.
