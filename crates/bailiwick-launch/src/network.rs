@@ -48,7 +48,7 @@ impl NetworkRefusals {
     }
 }
 
-/// The network of a program: served, or not yet because it reaches nobody and has not asked for a name.
+/// The network of a program: served, or not yet because it has no granted host and has not asked for a name.
 pub(crate) enum ProgramNetwork {
     Unasked(Box<Egress>, Sockets),
     Served(#[expect(dead_code, reason = "dropping it ends it")] Running),
@@ -63,7 +63,7 @@ impl ProgramNetwork {
         }
     }
 
-    /// The sockets on which a program that reaches nobody would ask for a name first; none where they are answered.
+    /// The sockets on which a program without a granted host would ask for a name first; none where names are answered.
     pub(crate) fn unasked(&self) -> &[UdpSocket] {
         match self {
             Self::Unasked(_, sockets) => &sockets.dns_udp,
@@ -72,7 +72,7 @@ impl ProgramNetwork {
     }
 }
 
-/// The network of a program, not served yet; `told` hears of every decision.
+/// The network of a program, not served yet; `told` is called for every decision.
 pub(crate) fn unserved(
     network: &Network,
     (sockets, listeners): (EgressSockets, Listeners),

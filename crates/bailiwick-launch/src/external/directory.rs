@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::backends::private_directory;
 
-/// The directory. Nobody but this user can look into it, for values of variables may be in its files.
+/// The directory. Only this user can look into it, because its files may hold values of variables.
 #[derive(Debug)]
 pub(super) struct Directory(PathBuf);
 
@@ -43,7 +43,7 @@ impl Directory {
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
-        // A runtime that maps users looks through these as somebody else.
+        // A runtime that maps users looks through these as another user.
         fs::DirBuilder::new().mode(0o755).recursive(true).create(parent)?;
     }
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;

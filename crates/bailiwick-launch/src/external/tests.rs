@@ -144,7 +144,7 @@ fn each_backend_runs_a_command_with_its_variables_and_nothing_else() {
         let line = "echo \"$SECRET $OTHER\"; tr '\\0' ' ' </proc/1/cmdline | grep -c s3cre[t]; ls /proc/self/fd | wc -l; exit 7";
         let (mut command, output) = shell(line);
         command.env = [("SECRET", "s3cret"), ("OTHER", "no")].map(|(n, v)| (n.into(), v.into())).into();
-        // Somebody forgot to close this one.
+        // This one was not closed.
         let open = std::fs::File::open("/etc/hostname").unwrap();
         rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).unwrap();
         let mut launched = start(&plan, &artifact, command, &options(), scratch.path()).unwrap();
