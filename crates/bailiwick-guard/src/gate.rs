@@ -277,7 +277,7 @@ impl Gate {
         if let Verdict::Deny(denial) = self.audited(call, judged) {
             return Err(denial);
         }
-        // Taken for good only when the call runs; but no one is asked about a call that cannot.
+        // Used up only when the call runs; but no person is asked about a call that cannot run.
         if grant.calls_left() == Some(0) { Err(spent()) } else { Ok(()) }
     }
 

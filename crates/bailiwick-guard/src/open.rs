@@ -1,4 +1,4 @@
-//! Opening what was checked, even while someone swaps links.
+//! Opening what was checked, even while another process swaps links.
 //!
 //! A path is first followed to where it really leads, that place is checked, and then opened by a call in which
 //! the kernel follows no link at all. If a link appeared in between, the call fails and everything is done again.

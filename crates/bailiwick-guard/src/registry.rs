@@ -290,7 +290,7 @@ impl Inner {
             self.gate.record_denial(call, &denial);
             ToolError::from(denial)
         };
-        let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };
+        let Some(approver) = &self.approver else { return Err(denied(&call, "no person can be asked here")) };
         let journal = &self.gate.shared().journal;
         let event = |kind| Event::new(kind).with_tool(&call.tool).with_reason(question.to_owned());
         let asked = journal.append(event(RecordKind::ApprovalAsked).with_decision(Decision::Ask));

@@ -92,7 +92,7 @@ impl ToolContext {
         &self.shared.session
     }
 
-    /// Tells whoever listens to this call; nobody may.
+    /// Tells the listener of this call, if there is one.
     pub fn tell(&self, stream: Stream, text: impl Into<String>) {
         if let Some(listener) = &self.listener {
             listener(News { stream, text: text.into() });

@@ -66,7 +66,7 @@ impl Tool for FsEdit {
             "replaced": number,
             "bytes": { "type": "integer", "minimum": 0, "description": "Bytes in the file afterwards." },
             "written": { "type": "boolean" },
-            "atomic": { "type": "boolean", "description": "Nobody could see the file half written." },
+            "atomic": { "type": "boolean", "description": "No reader could see the file half written." },
             "diff": { "type": "string" },
             "diff_truncated": { "type": "boolean" },
         });

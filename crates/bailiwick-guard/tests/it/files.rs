@@ -259,7 +259,7 @@ fn a_file_is_replaced_in_one_step_and_keeps_its_mode() {
     let done = scene.call(tools::FsWrite, BOTH, json!({ "path": "a", "content": "new" })).unwrap();
     assert_eq!(done, json!({ "path": "a", "bytes": 3, "created": false, "atomic": true }));
     let after = std::fs::metadata(scene.base.join("a")).unwrap();
-    assert_ne!(before.ino(), after.ino(), "whoever had it open still reads the old one");
+    assert_ne!(before.ino(), after.ino(), "a reader that had it open still reads the old one");
     assert_eq!(std::io::read_to_string(open).unwrap(), "old");
     assert_eq!(after.mode() & 0o7777, 0o640, "the mode stays, but no rights are passed on");
     assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));

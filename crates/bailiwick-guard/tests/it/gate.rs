@@ -237,7 +237,7 @@ fn constraints_hold_per_grant() {
     let grant = registry.mint_grant(&Caveats::top()).unwrap();
     let call = |tool: &str, args: Value| code(block(registry.dispatch(tool, args, &grant)));
     assert_eq!(call("never", json!({})), "tool-forbidden");
-    assert_eq!(call("asks", json!({})), "consent-missing", "no one to ask is no");
+    assert_eq!(call("asks", json!({})), "consent-missing", "without an approver it is denied");
     assert_eq!(call("commit", json!({})), "tool-too-early");
     assert_eq!(call("fetch", json!({ "fail": "x" })), "tool-failed");
     assert_eq!(call("commit", json!({})), "tool-too-early", "a failed call does not count as success");
@@ -349,7 +349,7 @@ fn consent_is_asked_for_what_would_run_and_only_if_it_could() {
     assert_eq!(code(call("q", json!({ "then": "ask" }))), "budget-spent");
     drop(registry);
     let asked = Filter { kind: Some(RecordKind::ApprovalAsked), ..Filter::default() };
-    assert_eq!(dir.records(asked).len(), 1, "no one is asked about a call that cannot run");
+    assert_eq!(dir.records(asked).len(), 1, "no person is asked about a call that cannot run");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Directories that are looked into, and files that are replaced whole.
 //!
-//! A directory is opened once, where it really lies; whoever walks it goes on from that descriptor and asks here what it
+//! A directory is opened once, where it really lies; a walk goes on from that descriptor and asks here what it
 //! may see. One record covers all of it where the call may see everything below; otherwise every file that is opened
 //! has its own. A file is replaced by a new one beside it that takes its name, all relative to the opened directory, if
 //! the call may create and delete there; else it is written in place.
@@ -70,7 +70,7 @@ pub(crate) struct Stamp {
 pub(crate) struct Written {
     /// There was none before.
     pub(crate) created: bool,
-    /// Nobody could see it half written.
+    /// No reader could see it half written.
     pub(crate) atomic: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Programs side by side, each in a sandbox of its own, until all of them have ended.
 //!
-//! They are started and watched by one thread of the runtime's pool. Whoever waits for them holds the other end of a
+//! They are started and watched by one thread of the runtime's pool. The task that waits for them holds the other end of a
 //! pipe: when that closes, or their time is over, every process of every sandbox is ended.
 //!
 //! Fails closed when: a sandbox cannot be made. Then what was started beside it is ended too.
@@ -70,7 +70,7 @@ pub(super) async fn pipeline(
     deadline: Instant,
 ) -> Result<Ended, Error> {
     let witness = witness.clone();
-    // Whoever drops this call drops `held`, and with it the programs.
+    // Dropping this call drops `held`, and that ends the programs.
     let (given_up, held) = streams::pair()?;
     let ended = tokio::task::spawn_blocking(move || run(stages, &witness, &given_up, deadline)).await;
     drop(held);
@@ -112,7 +112,7 @@ impl Slot {
     }
 }
 
-/// Waits for programs to end; ends them when their time is over or nobody waits for them any more.
+/// Waits for programs to end; ends them when their time is over or the waiting task is gone.
 fn watch(slots: &mut [Slot], given_up: &OwnedFd, deadline: Instant) -> Result<bool, Error> {
     loop {
         let running = slots.iter().filter_map(|slot| match slot {

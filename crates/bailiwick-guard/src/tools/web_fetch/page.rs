@@ -81,8 +81,8 @@ impl Content {
     }
 }
 
-/// The text without what acts on whoever shows it: control characters, letters that turn the direction of a line, and
-/// those that nobody sees.
+/// The text without characters that act on the program that shows it: control characters, letters that turn the direction
+/// of a line, and invisible ones.
 fn harmless(text: String) -> String {
     if !text.contains(acts) {
         return text;

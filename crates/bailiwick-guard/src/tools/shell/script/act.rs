@@ -1,6 +1,6 @@
 //! What one command comes to in a given state: a program to start, or a change of the script's own state.
 //!
-//! The same for whoever admits a script and for whoever runs it, so what was asked for is what runs.
+//! Admission and execution share it, so what was asked for is what runs.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(in super::super) struct Surroundings {
 #[derive(Debug)]
 pub(super) enum Failure {
     Outside(Outside),
-    /// A variable that nobody has set and that the call may not read.
+    /// A variable that is not set and that the call may not read.
     Hidden(String),
     /// The call was cancelled, or its time was over.
     Stopped(ToolError),

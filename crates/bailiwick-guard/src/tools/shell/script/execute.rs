@@ -48,7 +48,7 @@ pub(in super::super) struct Execution<'c> {
     pub(in super::super) carriers: Vec<Carrier>,
 }
 
-/// Someone who carries bytes between a file and a pipe until one of them ends.
+/// A task that copies bytes between a file and a pipe until one of them ends.
 pub(in super::super) type Carrier = tokio::sync::oneshot::Receiver<std::io::Result<u64>>;
 
 /// Descriptors 0 to 2.
@@ -444,7 +444,7 @@ async fn unopened_as((unopened, errors): (Unopened, OwnedFd)) -> Result<Last, St
     }
 }
 
-/// Says something on a command's errors. They may be full until whoever reads them is next, so this waits elsewhere.
+/// Writes to a command's standard error. The pipe may be full until its reader runs, so this waits on another thread.
 async fn write_error(errors: OwnedFd, what: String) -> Result<(), Stop> {
     let said = tokio::task::spawn_blocking(move || {
         // A reader that is gone need not hear it.
