@@ -84,7 +84,7 @@ pub struct Question<'a> {
 /// Uses up an approval of exactly this call, or leaves a question for a person.
 ///
 /// # Errors
-/// If the store cannot be used: nobody consented.
+/// If the store cannot be used: that is no consent.
 pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFault> {
     change(state, asked.now, |all| {
         let known = all.iter().position(|one| one.digest == asked.digest.to_string());

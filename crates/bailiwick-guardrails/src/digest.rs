@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::verdict::Call;
 
-/// Whole numbers up to here are written alike by everyone.
+/// Every JSON writer writes whole numbers up to here alike.
 const MAX_EXACT: u64 = (1 << 53) - 1;
 
 /// The hash of tool and arguments.
