@@ -6,7 +6,7 @@
 //!
 //! Fails closed when: a client's message can be read in two ways, a judged method comes without an id, a method is
 //! neither known nor listed in the manifest, the server asks its client for something that is not allowed, or it answers
-//! what nobody asked. Nothing is passed on then.
+//! a request that was not made. Nothing is passed on then.
 
 mod call;
 mod consent;

@@ -137,7 +137,7 @@ fn is_modern(params: &Map<String, Value>) -> bool {
     params.get("_meta").is_some_and(|meta| meta.get(MODERN).is_some())
 }
 
-/// Whether a request of the modern era only asks to hear of changed lists; resources in it are judged.
+/// Whether a request of the modern era only subscribes to changed lists; resources in it are judged.
 fn is_plain_listening(method: &str, params: &Map<String, Value>) -> bool {
     let resources = params.get("notifications").and_then(|wanted| wanted.get("resourceSubscriptions"));
     method == "subscriptions/listen" && resources.is_none()

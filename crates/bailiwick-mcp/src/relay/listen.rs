@@ -307,7 +307,7 @@ fn json_answer(status: StatusCode, line: Vec<u8>) -> Answer {
     with_header(filled(status, line), CONTENT_TYPE, "application/json")
 }
 
-/// A name that nobody can guess.
+/// A name that cannot be guessed.
 fn random_name() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

@@ -278,7 +278,7 @@ fn read_as<P: DeserializeOwned>(params: Fields) -> Result<P, Malformed> {
     P::deserialize(Value::Object(params)).map_err(|error| Malformed::params(error.to_string()))
 }
 
-/// A notification; what cannot be read of it is one that nobody knows.
+/// A notification; what cannot be read is taken for an unknown one.
 fn notification(method: String, mut params: Fields) -> ClientNotification {
     let kept = params.clone();
     let extensions = meta::<NotificationMetaObject>(&mut params).unwrap_or_default();
