@@ -321,7 +321,7 @@ impl Confined {
         }
     }
 
-    /// Hears what the child says until the program runs.
+    /// Receives the child's messages until the program runs.
     fn await_program(&mut self, named: impl Fn(i32) -> Option<String>) -> Result<(), Fault> {
         let unheard = |errno| Fault::new(Step::Handshake, errno);
         loop {

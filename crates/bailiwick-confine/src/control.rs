@@ -1,4 +1,4 @@
-//! The words that the supervisor and pid 1 exchange: fixed size, one packet each, descriptors beside them.
+//! The messages that the supervisor and pid 1 exchange: fixed size, one packet each, descriptors with them.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// One word.
+/// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A step failed; at which entry of the layout, if at one.
@@ -131,7 +131,7 @@ pub(crate) fn recv_bytes(from: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Optio
     }
 }
 
-/// Says a word. Does not allocate.
+/// Sends a message. Does not allocate.
 pub(crate) fn send(to: BorrowedFd<'_>, message: Message, with: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let bytes = message.encode();
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -143,7 +143,7 @@ pub(crate) fn send(to: BorrowedFd<'_>, message: Message, with: &[BorrowedFd<'_>]
     Ok(())
 }
 
-/// Hears a word that has no descriptors; `None` is the other end's death. Does not allocate.
+/// Receives a message that has no descriptors; `None` is the other end's death. Does not allocate.
 pub(crate) fn recv(from: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     let mut bytes = [0; LENGTH];
     let (length, _) = rustix::net::recv(from, &mut bytes[..], RecvFlags::empty())?;
@@ -154,7 +154,7 @@ pub(crate) fn recv(from: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     }
 }
 
-/// Hears a word and takes the descriptors beside it.
+/// Receives a message and its descriptors.
 pub(crate) fn recv_with_descriptors(from: BorrowedFd<'_>) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
     let mut bytes = [0; LENGTH];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];

@@ -105,7 +105,7 @@ struct Waiting {
 enum Attempt {
     /// The child's own socket is connecting.
     Internet(OwnedFd),
-    /// A service accepts nobody at the moment.
+    /// A service whose queue is full.
     Service(Service),
 }
 
@@ -133,7 +133,7 @@ impl Desk {
         }
     }
 
-    /// One round; false once nobody is left who could ask.
+    /// One round; false once no process that could ask is left.
     fn step(&mut self) -> Result<bool, Errno> {
         let events = self.wait()?;
         if events.contains(PollFlags::IN) {

@@ -96,7 +96,7 @@ impl Applied {
         self.groups.iter().try_for_each(|group| group.enter(pid)).map_err(errno)
     }
 
-    /// The doors of the groups, opened: whoever writes a zero to each is in. For a child that goes in by itself.
+    /// The `cgroup.procs` files of the groups, opened: a process that writes a zero to each is in. For a child that goes in by itself.
     ///
     /// # Errors
     /// The kernel's.

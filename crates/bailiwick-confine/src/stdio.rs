@@ -213,7 +213,7 @@ fn copy(from: &OwnedFd, to: &OwnedFd) {
     }
 }
 
-/// Waits until there is something to read; false once nobody reads what is written.
+/// Waits until there is something to read; false once the reader has closed its end.
 fn is_ready(from: &OwnedFd, to: &OwnedFd) -> bool {
     loop {
         let mut both = [PollFd::new(from, PollFlags::IN), PollFd::new(to, PollFlags::empty())];

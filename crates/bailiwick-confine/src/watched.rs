@@ -144,7 +144,7 @@ pub(crate) struct Watched {
 
 type Hear = dyn Fn(&Observation) + Send + Sync;
 
-/// Who hears of things as they are seen.
+/// The callback for observations, as they are made.
 #[derive(Default)]
 struct Hearer(OnceLock<Box<Hear>>);
 
@@ -287,7 +287,7 @@ fn program_file(path: &Path) -> Option<PathBuf> {
     (found.is_file() && found.permissions().mode() & 0o111 != 0).then_some(file)
 }
 
-/// What is in the line, or comes until its other end is gone; `each` hears of it as it comes.
+/// What is in the line, or comes until its other end is gone; `each` is called for it as it comes.
 fn receive(line: &OwnedFd, flags: RecvFlags, each: impl Fn(&[u8])) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     let mut room = [0; LONGEST];

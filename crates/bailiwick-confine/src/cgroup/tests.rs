@@ -55,12 +55,12 @@ fn only_groups_of_dead_owners_of_this_pid_namespace_are_swept() {
     for (owner, count) in [(&this, 90), (&dead, 91), (&elsewhere, 92)] {
         fs::create_dir(place.path().join(owner.group_name(count))).unwrap();
     }
-    fs::create_dir(place.path().join("somebody-else")).unwrap();
+    fs::create_dir(place.path().join("another-owner")).unwrap();
     let places = Places { unified: Vec::new(), legacy: Vec::new(), owner: this.clone() };
     let group = places.make(Version::V1, place.path()).unwrap();
     let there = |owner: &Owner, count| place.path().join(owner.group_name(count)).exists();
     assert!(there(&this, 90) && !there(&dead, 91) && there(&elsewhere, 92));
-    assert!(place.path().join("somebody-else").exists());
+    assert!(place.path().join("another-owner").exists());
     let directory = group.directory.clone();
     assert!(directory.exists());
     drop(group);

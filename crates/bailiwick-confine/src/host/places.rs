@@ -39,7 +39,7 @@ pub fn located(facts: HostFacts, paths: impl IntoIterator<Item = AbsPath>) -> Re
 pub fn located_to_mount(facts: HostFacts, plan: &Plan) -> Result<HostFacts, Unseen> {
     let mut facts = located(facts, plan.files().iter().map(FileGrant::path))?;
     for path in BASE.iter().filter_map(|entry| AbsPath::new(entry.path).ok()) {
-        // The base is for everyone: what cannot be seen of it is left out, and nothing is opened by that.
+        // Every plan has the base: what cannot be seen of it is left out, which opens nothing.
         let (source, place) = locate(&path).unwrap_or_else(|_| (path.clone(), PathKind::Missing));
         facts = facts.with_place(path, source, place);
     }

@@ -66,7 +66,7 @@ fn pass_on(listener: &OwnedFd, line: &OwnedFd) {
     }
 }
 
-/// A service that greets whoever connects; counts them.
+/// A service that greets every client; counts them.
 struct Greeter {
     directory: tempfile::TempDir,
     greeted: Arc<AtomicUsize>,

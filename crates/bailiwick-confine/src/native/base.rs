@@ -29,8 +29,8 @@ enum Programs {
 
 /// What every sandbox has of the host, as it was when it was looked at: libraries, data and the loader's own files.
 ///
-/// Looking is a good part of what preparing a sandbox takes. Whoever starts several at once, or one after the
-/// other, looks once and passes it to [`Prepared::on`](crate::Prepared::on). What is installed later is then missing
+/// Looking is a good part of what preparing a sandbox takes. A caller that starts several at once, or one after
+/// the other, looks once and passes it to [`Prepared::on`](crate::Prepared::on). What is installed later is then missing
 /// or, where it is a directory of programs among libraries, not closed: look again from time to time.
 #[derive(Debug, Clone)]
 pub struct System {

@@ -43,7 +43,7 @@ pub(crate) fn run(image: &Image) -> ! {
     descriptors::close(image.supervisors..image.supervisors + 1);
     let Err(Failure { step, errno, entry }) = become_sandbox(image);
     let message = Message::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
-    let _ = send(image.control.as_fd(), message, &[]); // without a supervisor there is nobody to tell
+    let _ = send(image.control.as_fd(), message, &[]); // without a supervisor it cannot be reported
     clone::exit(125)
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Closure {
     pub(crate) programs: Vec<&'static str>,
 }
 
-/// Directories that hold the programs of everybody.
+/// Directories that hold the programs of every package.
 pub(super) const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
 
 /// What comes with the program that was asked for at `path` and lies in `file`.

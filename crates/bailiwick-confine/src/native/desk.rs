@@ -76,7 +76,7 @@ struct Waiting {
 enum Pending {
     /// A reader of a FIFO.
     Fifo { fifo: OwnedFd, flags: OFlags },
-    /// A socket whose listener accepts nobody at the moment.
+    /// A socket whose listener has a full queue.
     Listener { socket: OwnedFd, target: OwnedFd },
 }
 
@@ -89,7 +89,7 @@ enum Turn {
     },
     Proceed,
     Wait(Waiting),
-    /// Somebody else answers.
+    /// Another thread or process answers.
     Passed,
 }
 

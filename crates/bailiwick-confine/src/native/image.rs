@@ -48,7 +48,7 @@ pub(crate) struct Image {
     pub(crate) stack: Stack,
     /// The sandbox's end of the line to the supervisor.
     pub(crate) control: OwnedFd,
-    /// The number of the supervisor's end, which the child must not keep open: it hears of its death by that.
+    /// The number of the supervisor's end, which the child must not keep open: it learns of the supervisor's death by that.
     pub(crate) supervisors: u32,
 }
 

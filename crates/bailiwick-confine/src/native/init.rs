@@ -181,7 +181,7 @@ fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid, mut desk: 
             }
             desk.look_again();
         }
-        // Nobody is left who could ask: to be told so again and again would only burn time until the last one is reaped.
+        // No process that could ask is left. The descriptor would wake this loop again and again until the last one is reaped.
         if from_program.contains(PollFlags::HUP) {
             desk = None;
         }

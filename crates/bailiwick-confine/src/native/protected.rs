@@ -1,5 +1,5 @@
-//! What stays closed in every tree of the layout by a mount of its own: the product's own files, which nobody sees,
-//! those that govern the sandbox, which nobody changes, and, where the kernel has no Landlock to guard names with, files that run code later, read-only.
+//! What stays closed in every tree of the layout by a mount of its own: the product's own files, which are hidden,
+//! those that govern the sandbox, which are read-only, and, where the kernel has no Landlock to guard names with, files that run code later, read-only.
 //!
 //! A file that runs code later is mounted read-only over itself, and so is every directory on the way to it, writable:
 //! a mount point cannot be renamed or removed, so nothing can be put in its place.

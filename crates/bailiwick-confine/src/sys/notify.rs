@@ -221,7 +221,7 @@ pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errn
 /// Whether the kernel of a listener knows how to replace descriptors (5.9): it must find the made-up call missing, not
 /// the request unknown.
 pub(crate) fn can_replace_descriptors(listener: std::os::fd::RawFd) -> Result<(), Errno> {
-    // SAFETY: the caller has just been given this descriptor and nobody closes it meanwhile.
+    // SAFETY: the caller has just been given this descriptor and nothing closes it meanwhile.
     let listener = unsafe { BorrowedFd::borrow_raw(listener) };
     match replace_descriptor(listener, u64::MAX, listener, 0, true) {
         Err(Errno::NOENT) => Ok(()),

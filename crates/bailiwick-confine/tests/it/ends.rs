@@ -148,7 +148,7 @@ fn nothing_is_left_when_the_supervisor_is_killed_while_it_starts() {
     }
 }
 
-/// Whether a process is gone, or only waits for whoever adopted it to notice.
+/// Whether a process is gone, or only waits to be reaped by its new parent.
 fn has_ended(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_none_or(|state| state.is_empty() || state.starts_with('Z'))

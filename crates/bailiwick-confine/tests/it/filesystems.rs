@@ -1,6 +1,6 @@
 //! Protected names on other file systems as granted directories: in memory, overlaid, served by a process, with
 //! subvolumes, folding case, without links. In a
-//! mount namespace of the test's own; as root only, nobody else can mount.
+//! mount namespace of the test's own; as root only, because other users cannot mount.
 
 use std::path::Path;
 use std::process::Command;

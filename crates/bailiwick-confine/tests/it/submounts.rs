@@ -17,7 +17,7 @@ const MOUNTS: [(&str, &str, bool); 6] = [
     ("tmpfs", "deep/er/memory", true),
 ];
 
-/// As root only: nobody else can mount below a directory of the host's.
+/// As root only: other users cannot mount below a directory of the host's.
 #[test]
 fn only_ordinary_file_systems_come_along() {
     if let Some(w) = std::env::var_os(ROLE) {

@@ -105,7 +105,7 @@ impl Desk<'_> {
         make: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         if !self.masked {
-            return make(); // nobody has set one: the caller's is this process' own
+            return make(); // no program has set one: the caller's is this process' own
         }
         let before = rustix::process::umask(self.mask_of(asked.thread)?);
         let made = make();
@@ -254,7 +254,7 @@ impl Desk<'_> {
         // Another sandbox was in between: back, or aside where the old place is taken.
         let back = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
         if renameat_with(&new.parent, new_name, &old.parent, old_name, back).is_err() {
-            let aside = DecInt::new(asked.id); // known to this process alone, so nobody can have taken it
+            let aside = DecInt::new(asked.id); // known to this process alone, so the name is free
             renameat_with(&new.parent, new_name, &old.parent, aside, RenameFlags::NOREPLACE)?;
         }
         Ok(REFUSED)

@@ -111,7 +111,7 @@ pub(super) fn connect_to(id: u64, socket: OwnedFd, target: OwnedFd) -> Turn {
     }
 }
 
-/// `None` if nobody accepts at the moment and the caller waits for that.
+/// `None` if the listener's queue is full and the caller waits for it.
 fn try_connect(socket: &OwnedFd, target: &OwnedFd) -> Result<Option<()>, Errno> {
     let mut path = Text::from_bytes(b"/proc/self/fd/")?;
     path.push(DecInt::from_fd(target.as_fd()).as_bytes())?;

@@ -57,7 +57,7 @@ fn listener(descriptor: &mut Option<Descriptor>) -> TcpListener {
     let descriptor = descriptor.take().unwrap();
     let fd = descriptor.0;
     std::mem::forget(descriptor);
-    // SAFETY: the descriptor is a listener, and nobody else has it any more.
+    // SAFETY: the descriptor is a listener, and nothing else owns it any more.
     unsafe { TcpListener::from_raw_fd(fd) }
 }
 
@@ -113,7 +113,7 @@ fn any_port_is_redirected_and_own_servers_are_not() {
         assert_eq!(meant(&stream).1.to_string(), granted.rsplit(':').next().unwrap());
     }
     assert!(reaches("[::1]:9001", &v6).is_some());
-    assert!(TcpStream::connect("127.0.0.1:7").is_err(), "nobody listens there");
+    assert!(TcpStream::connect("127.0.0.1:7").is_err(), "that port has no listener");
 }
 
 #[test]
