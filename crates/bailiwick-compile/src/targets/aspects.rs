@@ -119,7 +119,9 @@ pub(super) fn sockets(target: Target, plan: &Plan) -> Result<Vec<String>, Refusa
 pub(super) fn common_notes(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(timeout) = plan.limits().timeout_ms {
-        notes.push(format!("the limit of {timeout} ms is for one call: whoever makes the calls holds it"));
+        notes.push(format!(
+            "the limit of {timeout} ms is for one call: the caller of the tool has to enforce it"
+        ));
     }
     if plan.environment().read_all {
         notes.push("`env:read:*` is narrowed to nothing: name the variables".to_owned());

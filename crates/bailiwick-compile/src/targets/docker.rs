@@ -6,7 +6,7 @@
 //!
 //! Fails closed when the image is not filled in: no registry takes a name in capitals. A mount whose source is
 //! missing stops the container.
-//! Residual: what the image holds is visible; a client that knows no proxy reaches nobody.
+//! Residual: what the image holds is visible; a client that knows no proxy reaches no host.
 
 mod compose;
 
@@ -24,11 +24,11 @@ use bailiwick_policy::plan::{Network, Plan};
 use crate::view::{View, run_later};
 use crate::{Refusal, Target, TargetOptions, script, why};
 
-/// Stands for the image, until someone says which; capitals are in no image's name.
+/// A placeholder for the image, to be filled in; no image's name has capitals.
 const IMAGE: &str = "IMAGE";
 /// The internal network that `compose.yaml` makes.
 const INTERNAL: &str = "bailiwick-internal";
-/// Whom the command runs as, until someone says who owns the granted directories: `nobody`.
+/// The user and group that the command runs as, until the owner of the granted directories is filled in.
 const USER: &str = "65534:65534";
 /// How many processes there may be if nothing is declared.
 const DEFAULT_PIDS: u64 = 512;
@@ -175,7 +175,7 @@ fn argv(plan: &Plan, container: &Container) -> Vec<String> {
         .collect();
     argv.push(if *plan.network() == Network::None { "none" } else { INTERNAL }.to_owned());
     if *plan.network() != Network::None {
-        // Docker answers for the names of containers; nobody answers for others.
+        // Docker answers for the names of containers; names outside are not answered.
         argv.extend(["--dns", "127.0.0.1"].map(str::to_owned));
     }
     argv.extend(["--user", USER].map(str::to_owned));
@@ -240,7 +240,7 @@ fn field(text: &str) -> Cow<'_, str> {
 
 fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     notes.push(format!("put the name of an image for `{IMAGE}`; podman takes the same arguments"));
-    notes.push("put the numbers of whoever owns the granted directories for `65534:65534`".to_owned());
+    notes.push("put the user and group that own the granted directories for `65534:65534`".to_owned());
     if *plan.network() != Network::None {
         notes.push(format!(
             "hosts are reached through the egress proxy alone: `docker compose up` \

@@ -236,7 +236,7 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     }
     why::environment_notes(
         plan,
-        "add `NAME=VALUE` after `env -i`, from a parent whose arguments nobody sees",
+        "add `NAME=VALUE` after `env -i`, from a parent whose arguments are not visible to others",
         notes,
     );
     if view.writable().next().is_some() {

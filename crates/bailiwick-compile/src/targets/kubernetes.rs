@@ -23,8 +23,8 @@ use super::aspects;
 use crate::yaml::quoted;
 use crate::{Refusal, Target, script};
 
-/// The user and group of the process: `nobody`.
-const NOBODY: u32 = 65_534;
+/// The user and group of the process, without rights of their own.
+const UNPRIVILEGED: u32 = 65_534;
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     let name = name(plan);
@@ -96,9 +96,9 @@ spec:
   hostPID: false
   restartPolicy: 'Never'
   securityContext:
-    runAsGroup: {NOBODY}
+    runAsGroup: {UNPRIVILEGED}
     runAsNonRoot: true
-    runAsUser: {NOBODY}
+    runAsUser: {UNPRIVILEGED}
     seccompProfile:
       type: 'RuntimeDefault'
   shareProcessNamespace: false
@@ -265,7 +265,9 @@ fn notes(plan: &Plan, name: &str) -> Vec<String> {
         "without a network plugin that enforces policies the network is open: test it".to_owned(),
     ];
     if !plan.files().is_empty() {
-        notes.push(format!("the granted paths are the node's; user {NOBODY} has to be able to reach them"));
+        notes.push(format!(
+            "the granted paths are the node's; user {UNPRIVILEGED} has to be able to reach them"
+        ));
     }
     if plan.files().iter().any(bailiwick_policy::plan::FileGrant::writable) {
         notes.push(

@@ -86,7 +86,7 @@ pub(super) const MECHANISM: Mechanism = Mechanism {
     programs: ProgramMechanism::Listed(Words::exact(
         "the kernel's sandbox, by the program's path (untested)",
     )),
-    environment: EnvironmentMechanism::Nothing("whoever starts it sets the environment"),
+    environment: EnvironmentMechanism::Nothing("the process that starts it sets the environment"),
     services: ServiceMechanism::ByName(Words::exact(
         "no service can be looked up, and sockets only by path (untested)",
     )),

@@ -17,7 +17,7 @@ enum Start {
     User,
 }
 
-/// What is the same whoever starts the runtime.
+/// What does not depend on the user that starts the runtime.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Common<'a> {

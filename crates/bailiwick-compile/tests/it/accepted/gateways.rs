@@ -26,7 +26,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The names that the gateway's hosts file has; whoever asks DNS for another finds nobody.
+/// The names that the gateway's hosts file has; DNS knows no other.
 const HOSTS: &str = "\
 127.0.0.1 inside.test rebound.test opened.test a.wild.test wild.test
 1.1.1.1 outside.test
@@ -148,7 +148,7 @@ fn asked_of(format: Egress, command: fn(&str, &Path, u16) -> Command) {
         (format!("GET http://127.0.0.1:{port}/"), &[204]),
         (format!("GET http://a.wild.test:{port}/"), &[204]),
         (format!("GET http://inside.test:{port}/a/b?q=1"), &[204]),
-        // allowed, and nobody answers there
+        // allowed, and no server answers there
         ("CONNECT outside.test:443".to_owned(), &[200, 502, 503, 504]),
         // the name itself is not below it
         (format!("GET http://wild.test:{port}/"), DENIED),

@@ -125,7 +125,7 @@ fn what_runs_code_later_stays_as_it_is() {
         let seen = probe(target, &plan, starter, &world, &checks);
         let mut expected: Vec<String> = there.iter().map(|path| line("write", path, false)).collect();
         expected.push(line("write", &world.path("rw/.git/hooks/pre-commit"), false));
-        // the directory belongs to whoever made the world: without capabilities root too is just an owner
+        // the directory belongs to the user that made the world: without capabilities root too is just an owner
         expected.push(line("write", &world.path("rw/.git"), true));
         expected.push(line("move", &world.path("rw/.git"), target == Target::Firejail));
         assert_eq!(seen.checks, expected, "{target} {starter:?}");
@@ -327,7 +327,7 @@ fn a_nested_sandbox_gets_namespaces_and_nothing_else() {
             ("tcp", world.port().to_string()),
         ];
         let seen = probe(target, &plan, starter, &world, &asked);
-        // under firejail's read-only root the kernel lets nobody make one, and its note says so
+        // under firejail's read-only root the kernel lets no process make one, and its note says so
         let can = |kind: &str| kind == "namespace" && target != Target::Firejail;
         let expected: Vec<String> =
             asked.iter().map(|(kind, argument)| line(kind, argument, can(kind))).collect();

@@ -20,7 +20,7 @@ const USER: u32 = 64_242;
 /// Who starts the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Starter {
-    /// Whoever runs the tests, if that is root.
+    /// The user that runs the tests, if that is root.
     Root,
     /// A plain user.
     User,
