@@ -112,7 +112,7 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Where the journal is unless someone says otherwise.
+/// The journal's default directory.
 pub(crate) fn journal_dir() -> Option<PathBuf> {
     own_dirs().journal()
 }

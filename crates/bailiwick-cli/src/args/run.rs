@@ -150,7 +150,7 @@ pub(crate) struct NameOptions {
     /// Ask this name server instead of the system's resolver.
     #[arg(long, value_name = "ADDRESS")]
     dns: Option<NameServer>,
-    /// Take this address for a name and ask nobody; may be repeated.
+    /// Use this address for a name instead of asking a name server; may be repeated.
     #[arg(long = "hosts", value_name = "NAME=IP")]
     hosts: Vec<HostEntry>,
 }

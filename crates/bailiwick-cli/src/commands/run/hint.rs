@@ -15,7 +15,7 @@ use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan};
 
 pub(super) use self::watched::{unreached_ports, watched};
 
-/// More than these help nobody.
+/// The most hints: more do not help.
 const MOST: usize = 3;
 
 /// What to say after a command has failed that was started in a directory that it does not see.

@@ -36,7 +36,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// What to do where nobody granted anything.
+    /// What to do where nothing was granted.
     pub(super) fn guidance(&self) -> Option<&'static str> {
         self.is_nothing.then_some(GUIDANCE)
     }
@@ -59,7 +59,7 @@ pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
         }
         None => {
             let none = Authority::from_capabilities(&[]).map_err(wrong)?;
-            let (origin, manifests) = ("nobody".to_owned(), Vec::new());
+            let (origin, manifests) = ("no source".to_owned(), Vec::new());
             Ok(Granted { authority: none, origin, manifests, is_nothing: true })
         }
     }

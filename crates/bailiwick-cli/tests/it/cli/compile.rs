@@ -240,7 +240,7 @@ fn findings_exit_with_four_and_their_codes_are_in_json() {
     assert_eq!(failure(&with("fs:read:/**"), "docker", 4), pair("target-unsupported", "ADAPTER_UNSUPPORTED"));
     assert_eq!(failure("name = \n", "bwrap", 3), pair("source-syntax", ""));
     let other = run_with(&["compile", "-", "--target", "bwrap", "--format", "argv"], with("fz:read:/x"));
-    assert_eq!((other.exit, &*other.out), (4, ""), "nobody takes findings for a command line");
+    assert_eq!((other.exit, &*other.out), (4, ""), "findings are not printed as a command line");
 }
 
 #[test]

@@ -477,7 +477,7 @@ static int interrupted(void) {
     return reach(granted);
 }
 static int many_waiting(void) {
-    // A service that accepts nobody: its queue is full, and those that wait must not stop the others.
+    // A service that accepts no connection: its queue is full, and those that wait must not stop the others.
     for (int i = 0; i < 400; i++)
         if (fork() == 0) { reach(at("r/full")); _exit(0); }
     usleep(300000);

@@ -97,7 +97,7 @@ impl<W: Write, R: Read> Talk<W, R> {
         Self { input, output: BufReader::new(output) }
     }
 
-    /// What comes of an attempt, if there still is somebody to make it.
+    /// What comes of an attempt, if the process that makes it still runs.
     pub(super) fn tried(&mut self, attempt: &str) -> Option<String> {
         writeln!(self.input, "{attempt}").ok()?;
         let mut lines = self.output.by_ref().lines().map_while(Result::ok);

@@ -56,7 +56,7 @@ pub(super) fn files(dir: &Path) -> Files {
     Arc::new(found)
 }
 
-/// Somebody whom clients trust to say who is who.
+/// A certificate authority that the clients trust.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, as clients are given it.
@@ -67,7 +67,7 @@ impl Authority {
     pub(super) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // Not the name that servers have by default: a certificate by its own name would be nobody's.
+        // Not the name that servers have by default: a certificate that names itself as its issuer would be untrusted.
         params.distinguished_name.push(rcgen::DnType::CommonName, "the test's authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

@@ -271,7 +271,7 @@ fn many_large_answers_at_once_stay_within_the_memory_that_calls_share() {
     }
 }
 
-/// Answers that nobody reads keep their room, and the server hears others.
+/// Unread answers keep their room, and the server still reads other requests.
 #[test]
 fn answers_that_wait_to_be_read_are_bounded() {
     let directory = home();

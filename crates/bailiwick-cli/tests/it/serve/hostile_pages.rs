@@ -1,4 +1,4 @@
-//! Pages that want to hurt whoever reads them, fetched as an agent would, each read by the real program in its sandbox:
+//! Pages that attack their reader, fetched as an agent would, each read by the real program in its sandbox:
 //! every one is answered in bounded time and size, and what is shown of it holds nothing that acts on a terminal.
 
 use std::io::Write as _;

@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// Lets the user own everything below, and anybody see it: only the server is to stand in the way.
+/// Makes the user own everything below, readable for every user: the server alone has to refuse.
 fn open_to_all(path: &Path, user: User) {
     if user == User::Plain {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();

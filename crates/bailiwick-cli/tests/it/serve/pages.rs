@@ -127,7 +127,7 @@ fn names_are_those_that_the_command_line_gives() {
     let (home, at) = (home(), page());
     let cap = format!("net:connect:page.test:{}?blockPrivate=false", at.port());
     let args = ["--cap", &cap, "--cap", "exec:spawn:bash", "--hosts", "page.test=127.0.0.1"];
-    // A name server that answers nobody: the name is not asked for.
+    // A name server that never answers: the name is not asked for.
     let args = [&args[..], &["--dns", "127.0.0.1:9"]].concat();
     let mut served = Served::spawned(super::command(&home, &args), home);
     let url = format!("http://page.test:{}/", at.port());

@@ -19,7 +19,7 @@ capabilities = []
 constraints = { confirm = true }
 "#;
 
-/// Answers call 1 with whether it could open a file that nobody granted, and call 2 with a variable.
+/// Answers call 1 with whether it could open a file that was not granted, and call 2 with a variable.
 const SCRIPT: &str = r#"
     *'"id":1,'*|*'"id":1}'*) x=closed; [ -r "$SECRET_FILE_OF_TEST" ] && x=seen; if read -r y < FILE; then x=open; fi
         printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;

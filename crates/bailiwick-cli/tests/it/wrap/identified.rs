@@ -126,7 +126,7 @@ fn a_copy_that_claims_to_be_a_package_gets_no_secret_until_a_person_confirmed_it
     assert_eq!(ask(&mut wrapped), "token , file ");
     let (_, said) = wrapped.end();
     assert!(said.contains("bailiwick store confirm"), "{said}");
-    assert_eq!(world.run(&["store", "confirm", server]).status.code(), Some(1), "nobody confirmed it");
+    assert_eq!(world.run(&["store", "confirm", server]).status.code(), Some(1), "it was not confirmed");
     assert_eq!(world.run(&["store", "confirm", "--yes", server]).status.code(), Some(0));
     let mut wrapped = prefixed(&world, &[], &[server]);
     let refused = wrapped.initialize();

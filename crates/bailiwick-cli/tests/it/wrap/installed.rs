@@ -272,7 +272,7 @@ fn directories_that_are_elsewhere_are_written_into_the_entry() {
     for (client, path, _) in SETTINGS {
         let text = home.read(path);
         assert!(text.contains(&format!("{:?}", state.display().to_string())), "{client}: {text}");
-        assert!(!text.contains("XDG_CONFIG_HOME"), "{client}: it is where everybody has it");
+        assert!(!text.contains("XDG_CONFIG_HOME"), "{client}: it is in the usual place");
     }
     run(&["--undo"]);
     assert_eq!(home.all(), before);

@@ -15,7 +15,7 @@ use bailiwick_policy::plan::{Network, PROGRAM_DIRECTORIES, Plan};
 
 use super::{is_masked, is_visible, is_written_plainly};
 
-/// More of one kind help nobody.
+/// The most hints of one kind: more do not help.
 const MOST: usize = 12;
 /// How much of a script is read.
 const LONGEST_SCRIPT: u64 = 128 * 1024;

@@ -94,7 +94,7 @@ fn a_line_that_is_no_record_is_named_and_never_left_out_in_silence() {
 #[test]
 fn nothing_is_not_intact() {
     let demo = Demo::new();
-    assert_eq!(demo.log(&["verify", "--session", "nobody"]).exit, 3);
+    assert_eq!(demo.log(&["verify", "--session", "unknown"]).exit, 3);
     std::fs::remove_file(demo.segment()).unwrap();
     let ran = demo.log(&["verify", "--format", "text"]);
     assert!(ran.exit == 1 && ran.out.contains(": missing-session: "), "{}", ran.out);
