@@ -1,4 +1,4 @@
-//! Words that must not be in the tree: unfinished work, silenced tests, `unsafe` outside its one directory, and
+//! Words that must not be in the tree: unfinished work, silenced tests, vague words, `unsafe` outside its one directory, and
 //! paths that exist on one machine only.
 //!
 //! The words are put together from halves here, or this file would breach its own rule.
@@ -16,6 +16,22 @@ const UNSAFE_HOME: &str = "crates/bailiwick-confine/src/sys/";
 
 /// Names that examples and fixtures may use for a person's home.
 const MADE_UP_PEOPLE: [&str; 9] = ["agent", "alice", "alice.smith", "app", "bob", "dev", "me", "user", "you"];
+
+/// Words that name neither the user, the process nor the host that is meant, and a word of desktops.
+const VAGUE: [&str; 9] = [
+    concat!("who", "ever"),
+    concat!("whom", "ever"),
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("any", "body"),
+    concat!("every", "body"),
+    concat!("ac", "cord"),
+    concat!("fol", "der"),
+    concat!("fol", "ders"),
+];
+
+/// Texts that are input: their words are not ours.
+const INPUT: [&str; 4] = ["/corpus/", "/fixtures/", "fuzz/seeds/", "LICENSE"];
 
 /// Parts of a path that only a developer's own machine has.
 const TOOLCHAIN_DIRECTORIES: [&str; 2] =
@@ -53,7 +69,29 @@ fn breach(name: &str, line: &str, root: &Path) -> Option<String> {
     if name.ends_with(".rs") && !name.starts_with(UNSAFE_HOME) && has_unsafe_code(line) {
         return Some(format!("unsafe code outside {UNSAFE_HOME}"));
     }
+    if let Some(word) = vague_word(name, line) {
+        return Some(format!("`{word}`: name who or what is meant"));
+    }
     foreign_path(line, root).map(|path| format!("`{path}` exists on one machine only"))
+}
+
+/// A vague word that is neither an account (`"…"`, `…:`) nor a whole quoted word of a format.
+fn vague_word(name: &str, line: &str) -> Option<&'static str> {
+    if INPUT.iter().any(|part| name.contains(part)) {
+        return None;
+    }
+    VAGUE.into_iter().find(|word| {
+        let (first, rest) = word.split_at(1);
+        let capital = first.to_ascii_uppercase() + rest;
+        line.match_indices(word).chain(line.match_indices(&capital)).any(|(at, _)| {
+            let before = line.get(..at).and_then(|text| text.chars().next_back());
+            let after = line.get(at + word.len()..).and_then(|text| text.chars().next());
+            let whole = ![before, after].iter().flatten().any(char::is_ascii_alphanumeric);
+            let quoted = before == Some('"') && after == Some('"');
+            let account = after == Some(':') || before == Some(':');
+            whole && !quoted && !account
+        })
+    })
 }
 
 /// `unsafe` as a keyword, or a lint exemption for it; in a comment or as part of a longer word it is prose.
@@ -108,6 +146,21 @@ fn absolute_paths(line: &str) -> impl Iterator<Item = &str> {
 fn the_rule_sees_unfinished_work() {
     for word in UNFINISHED {
         assert_eq!(breaches("a.md", &format!("fine\n{word}"), Path::new("/")), [format!("a.md:2: `{word}`")]);
+    }
+}
+
+#[test]
+fn the_rule_sees_vague_words_and_not_accounts() {
+    for word in VAGUE {
+        for line in [format!("// {word} reads it"), format!("fn in_{word}()"), format!("\"of a {word}\"")] {
+            assert_eq!(vague_word("src/a.rs", &line), Some(word), "{line}");
+            assert_eq!(vague_word("tests/it/corpus/a.txt", &line), None);
+        }
+        for fine in
+            [format!("(\"{word}\", 65534)"), format!("{word}:x:65534:65534:{word}:/"), format!("x{word}")]
+        {
+            assert_eq!(vague_word("src/a.rs", &fine), None, "{fine}");
+        }
     }
 }
 
