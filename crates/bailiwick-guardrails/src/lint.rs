@@ -47,7 +47,7 @@ fn doubt(target: &Target, span: Span, rails: &Rails) -> Option<Finding> {
     let without: Vec<&AgentTool> =
         of_target.iter().copied().filter(|tool| !tool.has_argument(argument)).collect();
     let dead = match &target.subject {
-        Subject::Capability(name) => names.has_argument(name, argument) == Some(false),
+        Subject::Capability(name) => names.knows_argument(name, argument) == Some(false),
         Subject::Tool { .. } => !of_target.is_empty() && without.len() == of_target.len(),
         Subject::Any | Subject::Classes(_) => return None,
     };

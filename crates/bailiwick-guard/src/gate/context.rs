@@ -268,11 +268,11 @@ impl ToolContext {
         if !self.authority.allows(request) {
             return Err(self.deny(Denial::not_granted(&self.authority, request.clone(), message())));
         }
-        self.record(request.to_string(), self.is_declared(request))
+        self.record(request.to_string(), self.declared(request))
     }
 
     /// Whether a request is within what the tool declares; `None` if it declares nothing.
-    fn is_declared(&self, request: &Request) -> Option<bool> {
+    fn declared(&self, request: &Request) -> Option<bool> {
         self.caller.declares.as_ref().map(|declared| declared.allows(request))
     }
 
@@ -308,7 +308,7 @@ impl ToolContext {
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record());
         let event = denial.smallest_lines().into_iter().fold(event, Event::with_capability);
-        let declared = denial.request().and_then(|request| self.is_declared(request));
+        let declared = denial.request().and_then(|request| self.declared(request));
         let event = declared.into_iter().fold(event, Event::with_used_declared_capability);
         drop(self.shared.journal.append(event));
         denial.into()
