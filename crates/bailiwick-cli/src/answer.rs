@@ -108,7 +108,7 @@ impl Answer {
         Self { exit, out: Out::Text(text), complaint: String::new() }
     }
 
-    /// JSON whose exact bytes matter to whoever reads it.
+    /// JSON whose exact bytes matter to its reader.
     pub(crate) const fn bytes(text: String) -> Self {
         Self { exit: Exit::Fine, out: Out::Bytes(text), complaint: String::new() }
     }

@@ -37,7 +37,7 @@ pub(crate) fn show(answer: Answer, colour: clap::ColorChoice) -> ExitCode {
     }
 }
 
-/// Prints pieces as they come, until there are no more or nobody reads them.
+/// Prints pieces as they come, until there are no more or the output is closed.
 fn show_flow(flow: Flow, exit: Exit, colour: clap::ColorChoice) -> ExitCode {
     let mut exit = exit;
     let escapes = flow.is_json && is_terminal();
@@ -83,7 +83,7 @@ const fn reader_is_gone() -> bool {
 
 /// A line on stderr, beside what a program prints.
 pub(crate) fn remark(text: &str) {
-    // Whoever reads it may have gone; that changes nothing.
+    // The output may be closed; that changes nothing.
     drop(write(AutoStream::auto(std::io::stderr()), text));
 }
 
@@ -169,7 +169,7 @@ fn show_progress((state, changed): &(Mutex<ProgressState>, Condvar)) {
 /// Prints what went wrong on our side.
 pub(crate) fn show_fault(fault: &anyhow::Error, colour: clap::ColorChoice) -> ExitCode {
     let text = format!("{}: {}\n", style::error("fault"), escape::line(&format!("{fault:#}")));
-    // Nobody is left to tell if this fails too.
+    // If this fails too, it cannot be reported.
     drop(write(AutoStream::new(std::io::stderr(), choice(colour)), &text));
     Exit::Fault.into()
 }

@@ -4,7 +4,7 @@ use bailiwick_policy::plan::Plan;
 
 use crate::script;
 
-/// The notes about variables that whoever starts the sandbox must set.
+/// The notes about variables that the caller must set when it starts the sandbox.
 pub(crate) fn environment_notes(plan: &Plan, how: &str, notes: &mut Vec<String>) {
     let environment = plan.environment();
     let names: Vec<&str> = script::passed(plan).collect();

@@ -96,7 +96,7 @@ impl Applied {
         self.groups.iter().try_for_each(|group| group.enter(pid)).map_err(errno)
     }
 
-    /// The doors of the groups, opened: whoever writes a zero to each is in. For a child that goes in by itself.
+    /// The `cgroup.procs` files of the groups, opened: a process that writes a zero to each is in. For a child that goes in by itself.
     ///
     /// # Errors
     /// The kernel's.
@@ -137,7 +137,7 @@ impl Applied {
 
     fn hold(&mut self, controller: Controller, value: u64, places: &Places, situation: Situation) {
         let mut refused = None;
-        for (version, place) in places.of(controller) {
+        for (version, place) in places.offering(controller) {
             match self.hold_by_group(controller, value, places, (version, place)) {
                 Ok(()) => return self.held.push((controller.as_str(), Held::kernel(described(version)))),
                 Err(fault) => refused = Some(fault),

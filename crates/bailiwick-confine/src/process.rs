@@ -101,7 +101,7 @@ impl HostProcess {
     ) -> Result<Self, Refusal> {
         let limits = Applied::prepare(plan.limits(), &Places::find(), SITUATION);
         let own = judge::limits(plan.limits(), &limits.mechanism());
-        let coverage = Coverage::of(|aspect| match aspect {
+        let coverage = Coverage::from_fn(|aspect| match aspect {
             Aspect::Limits => own.clone(),
             Aspect::Files
             | Aspect::Network
@@ -146,7 +146,7 @@ fn launch(ready: HostProcess) -> Result<RunningProcess, Refusal> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         hide_descriptors()?;
         inherited.iter().try_for_each(|own| fcntl_setfd(own, FdFlags::empty()))?;
-        // To the kernel, zero is whoever writes it.
+        // To the kernel, zero is the process that writes it.
         entrances.iter().try_for_each(|group| rustix::io::write(group, b"0").map(|_| ()))?;
         within.set_resources()?;
         take_on(&steps)

@@ -42,7 +42,7 @@ pub(crate) struct Needs {
 /// Whom a Unix socket may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
-    /// Nobody but the other end of a pair.
+    /// Only the other end of a pair.
     #[default]
     None,
     /// Whom the supervisor outside connects it to: see [`Asking`].

@@ -67,7 +67,7 @@ pub(crate) fn open(stdio: Stdio) -> Result<(Handed, Relays), Refusal> {
     };
     for (descriptor, number) in three.iter().zip(0..) {
         if reach(descriptor.as_fd()) == Reach::Directory {
-            return Err(Refusal::FolderDescriptor { number });
+            return Err(Refusal::DirectoryDescriptor { number });
         }
     }
     let [stdin, stdout, stderr] = three;
@@ -213,7 +213,7 @@ fn copy(from: &OwnedFd, to: &OwnedFd) {
     }
 }
 
-/// Waits until there is something to read; false once nobody reads what is written.
+/// Waits until there is something to read; false once the reader has closed its end.
 fn is_ready(from: &OwnedFd, to: &OwnedFd) -> bool {
     loop {
         let mut both = [PollFd::new(from, PollFlags::IN), PollFd::new(to, PollFlags::empty())];

@@ -1,4 +1,4 @@
-//! The names of a sandbox that reaches nobody: none exists, and each that is asked for is told.
+//! The names of a sandbox without a granted host: none exists, and each query is reported.
 //!
 //! Without an answer a client waits, or takes the failure for one that passes. A thread and no runtime, as most sandboxes without a network never ask.
 

@@ -26,7 +26,7 @@ pub struct Limits {
     /// Different names a second, after a burst of ten seconds' worth.
     pub names_a_second: u32,
     /// Names a second that only a wildcard grants and that are looked up outside, after a burst of ten seconds'
-    /// worth: each could carry a few bytes to whoever serves the zone.
+    /// worth: each could carry a few bytes to the zone's name server.
     pub wildcard_lookups_a_second: u32,
     /// Different names in a session that one wildcard alone grants and that are looked up outside.
     pub wildcard_names: usize,

@@ -1,7 +1,7 @@
 //! The addresses that stand for names inside.
 //!
 //! Every granted name that is asked for gets one v4 and one v6 address of its own. They are never given to another
-//! name in the session, so a program that keeps an old answer cannot reach somebody else with it.
+//! name in the session, so a program that keeps an old answer cannot reach another host with it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -100,7 +100,7 @@ mod tests {
         names.addresses("c.test", now).unwrap();
         assert_eq!(names.addresses("d.test", now), Err(Code::TooManyNames));
         assert_eq!(names.addresses("a.test", now).unwrap(), (v4, v6), "the old ones still work");
-        for (nobody, ours) in [
+        for (unassigned, ours) in [
             ("44.128.0.0", true),
             ("44.128.0.4", true),
             ("44.128.255.255", true),
@@ -110,8 +110,8 @@ mod tests {
             ("1.1.1.1", false),
             ("::1", false),
         ] {
-            let ip = nobody.parse().unwrap();
-            assert_eq!((names.name(ip), names.is_unassigned(ip)), (None, ours), "{nobody}");
+            let ip = unassigned.parse().unwrap();
+            assert_eq!((names.name(ip), names.is_unassigned(ip)), (None, ours), "{unassigned}");
         }
         assert!(!names.is_unassigned(v4.into()) && !names.is_unassigned(v6.into()));
     }

@@ -57,7 +57,7 @@ impl Lookup {
         self.fixed.contains_key(name)
     }
 
-    /// The addresses of `name`; none if it has none or nobody answers.
+    /// The addresses of `name`; none if it has none or no server answers.
     pub async fn addresses(&self, name: &str) -> Vec<IpAddr> {
         if let Some(fixed) = self.fixed.get(name) {
             return fixed.clone();

@@ -86,7 +86,7 @@ pub struct Sockets {
 /// A socket on which a sandbox without a namespace of ours finds its proxy.
 #[derive(Debug)]
 pub enum Front {
-    /// TCP. Whoever else reaches it has what the plan grants, too.
+    /// TCP. Every process that reaches it has what the plan grants.
     Tcp(TcpListener),
     /// A Unix socket, guarded by its place in the file system.
     Unix(UnixListener),
@@ -222,7 +222,7 @@ impl Running {
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
-                // Ends when told to, or when whoever could tell is gone.
+                // Ends when told to, or when the sender is dropped.
                 drop(stopped.await);
                 tasks.abort_all();
             });

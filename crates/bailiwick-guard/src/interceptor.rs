@@ -28,7 +28,7 @@ pub struct InterceptorError(pub String);
 pub(crate) struct Judged {
     /// The strictest verdict.
     pub(crate) strictest: Verdict,
-    /// The first rewrite. It is not lost when someone else asks: a person is asked about what would run.
+    /// The first rewrite. It is not lost when another interceptor asks: a person is asked about what would run.
     pub(crate) rewrite: Option<Value>,
 }
 
@@ -59,7 +59,7 @@ fn judge_one(interceptor: &dyn Interceptor, call: &Call) -> Verdict {
     }
 }
 
-/// Someone who can be asked. Without one, whatever needs consent is denied.
+/// Asks a person for consent. Without an approver, every call that needs consent is denied.
 pub trait Approver: Send + Sync + 'static {
     /// Asks about one call.
     fn ask<'a>(

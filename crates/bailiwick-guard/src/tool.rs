@@ -145,7 +145,7 @@ pub enum Stream {
     Tool,
 }
 
-/// Whoever hears news of a running call. Called in order, from the task that runs it; must not block.
+/// A callback for news of a running call. Called in order, from the task that runs it; must not block.
 pub type Listener = Arc<dyn Fn(News) + Send + Sync>;
 
 /// What a tool is called, says and takes.

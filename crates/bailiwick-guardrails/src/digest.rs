@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::verdict::Call;
 
-/// Whole numbers up to here are written alike by everyone.
+/// Every JSON writer writes whole numbers up to here alike.
 const MAX_EXACT: u64 = (1 << 53) - 1;
 
 /// The hash of tool and arguments.
@@ -18,7 +18,7 @@ pub fn digest(call: &Call) -> Digest {
     text.extend_from_slice(call.tool.as_bytes());
     text.push(0);
     write_canonical(&mut text, &call.args);
-    Digest::of(&text)
+    Digest::sha256(&text)
 }
 
 fn write_canonical(out: &mut Vec<u8>, value: &Value) {

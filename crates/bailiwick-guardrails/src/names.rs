@@ -288,7 +288,7 @@ impl Names {
 
     /// Whether a capability's tools have such an argument; `None` if nothing is known of their arguments.
     #[must_use]
-    pub fn has_argument(&self, capability: &str, argument: &str) -> Option<bool> {
+    pub fn knows_argument(&self, capability: &str, argument: &str) -> Option<bool> {
         if self.own.iter().any(|one| one.capability == capability) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Where a path really leads: symbolic links and `..` followed as the kernel follows them.
 //!
-//! The part that does not exist yet is kept as it is written. The answer is a snapshot; whoever opens the path
+//! The part that does not exist yet is kept as it is written. The answer is a snapshot; the code that opens the path
 //! must make sure that it still leads there (see `open`).
 
 use std::collections::VecDeque;

@@ -7,7 +7,7 @@
 //!
 //! Total and bounded: any text gives an answer in bounded time, space and stack. Fails closed when the text does not
 //! parse, exceeds a bound, or hides what it runs (a program named by a variable, a shell that reads a pipe): it is
-//! then [`Reading::opaque`], and whoever judges it asks a person. Residual: what programs do with their arguments
+//! then [`Reading::opaque`], and the judge asks a person. Residual: what programs do with their arguments
 //! and files (`make`, `./script`) is not looked into.
 
 mod ast;
@@ -57,7 +57,7 @@ pub struct Reading {
 /// One simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Simple {
-    /// Program, without its folder, and arguments.
+    /// Program, without its directory, and arguments.
     pub words: Vec<String>,
     /// The program as it was written.
     pub path: String,

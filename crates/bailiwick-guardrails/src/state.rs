@@ -40,7 +40,7 @@ impl State {
     /// Opens the directory, which is made if it is not there.
     ///
     /// # Errors
-    /// If it belongs to someone else, others may write to it, or it cannot be made.
+    /// If it belongs to another user, other users may write to it, or it cannot be made.
     pub fn open(dir: &Path) -> Result<Self, StateFault> {
         for dir in [dir, &dir.join("sessions")] {
             private::make_directory(dir).map_err(|error| StateFault::new("create", dir, error))?;

@@ -1,5 +1,5 @@
-//! What can go wrong with a journal, each with a stable code. A fault is an answer too: whoever gates calls
-//! on `append` refuses the call.
+//! What can go wrong with a journal, each with a stable code. A fault is an answer too: a gate that waits for
+//! `append` refuses the call.
 use crate::format::SessionId;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum JournalFault {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Someone else writes this session.
+    /// Another process writes this session.
     #[error("session `{0}` is being written by another process")]
     Locked(SessionId),
     /// What is on disk does not verify, so nothing is added to it.

@@ -1,4 +1,4 @@
-//! The journal as everyone but its writer sees it: open, append, flush, close.
+//! The journal for its callers: open, append, flush, close.
 use super::heads::HeadFile;
 use super::index;
 use super::key::{Sealer, fingerprint};
@@ -49,7 +49,7 @@ impl Journal {
         let opened = Tape::open(&layout, &session, sealer.public())?;
         let clock = options.clock;
         let (kind, point) = (SealKind::Opened, opened.chain.last());
-        index::add(&layout, &sealer, &index::Entry { kind, session: &session, point, time: clock() })?;
+        index::add(&layout, &sealer, &index::IndexEntry { kind, session: &session, point, time: clock() })?;
 
         let queue = Arc::new(Queue::new(options.clone(), opened.chain.next_seq()));
         let fingerprint = fingerprint(&sealer.public());

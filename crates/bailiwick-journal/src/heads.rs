@@ -70,8 +70,8 @@ impl HeadFile {
         loop {
             let file = layout::open_or_create(&path)?;
             lock(&file)?;
-            // retention may have removed the file between opening and locking it: a lock on a file that
-            // nobody else can find keeps nobody out
+            // retention may have removed the file between opening and locking it: a lock on a
+            // removed file excludes no other process
             let held = file.metadata().during("look at", &path)?;
             let named = fs::symlink_metadata(&path);
             if named.is_ok_and(|named| private::is_same_file(&named, &held)) {
@@ -111,7 +111,7 @@ impl HeadFile {
     }
 }
 
-/// Whether someone writes the session now.
+/// Whether a process writes the session now.
 pub(super) fn is_live(layout: &Layout, session: &SessionId) -> bool {
     let file = layout::open_existing(&layout.head(session));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

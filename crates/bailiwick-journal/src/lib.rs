@@ -67,7 +67,7 @@ pub enum Durability {
 pub struct Options {
     /// When `append` comes back.
     pub durability: Durability,
-    /// How long events are gathered before they are written, when nobody waits for them.
+    /// How long events are gathered before they are written, when no caller waits for them.
     pub flush_every: Duration,
     /// How many events may wait for the writer.
     pub queue: usize,

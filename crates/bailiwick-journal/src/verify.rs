@@ -47,7 +47,7 @@ pub struct SessionReport {
     pub last: Option<Point>,
     /// Lines up to here were removed by retention.
     pub removed: Option<Point>,
-    /// Whether someone writes it now.
+    /// Whether a process writes it now.
     pub is_live: bool,
     /// What is wrong.
     pub problems: Vec<Problem>,

@@ -123,8 +123,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Names are answered by whoever waits for the program: see [`Launched::unasked_names`]. Most programs that reach nobody never
-    /// ask for one, and a thread that waits for it costs more than all else that a network without hosts needs.
+    /// The caller that waits for the program answers names: see [`Launched::unasked_names`]. Most programs without a granted
+    /// host never ask for one, and a thread that waits for it costs more than all else that a network without hosts needs.
     #[must_use]
     pub const fn waiting_for_names(mut self) -> Self {
         self.waits_for_names = true;
@@ -166,7 +166,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// `watch` hears of every decision of its network. It is called between packets, so it must not wait.
+    /// `watch` is called for every decision of its network. It is called between packets, so it must not block.
     #[must_use]
     pub fn watched_by(mut self, watch: impl Fn(&NetworkEvent) + Send + Sync + 'static) -> Self {
         self.watch = Some(Arc::new(watch));
@@ -319,7 +319,7 @@ impl Launched {
         self.running.observations()
     }
 
-    /// Sockets on which a program that reaches nobody asks for names, where [`Launch::waiting_for_names`] left them: once one
+    /// Sockets on which a program without a granted host asks for names, where [`Launch::waiting_for_names`] left them: once one
     /// of them is readable, [`answer_names`](Self::answer_names) is to be called.
     pub fn unasked_names(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.network.iter().flat_map(|network| network.unasked()).map(AsFd::as_fd)

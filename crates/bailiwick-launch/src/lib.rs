@@ -37,7 +37,7 @@
 //! # What is recorded
 //!
 //! A [`Recorder`] is part of every [`Launch`]. [`ReadyLaunch::start`] writes the start record **before** the program
-//! is started, and returns [`LaunchError::Unrecorded`] without starting anything if that fails. Whoever wants no
+//! is started, and returns [`LaunchError::Unrecorded`] without starting anything if that fails. A caller that wants no
 //! record writes [`Recorder::unrecorded`], which a reviewer can search for.
 //!
 //! # What holds where

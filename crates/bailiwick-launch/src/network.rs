@@ -6,9 +6,9 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_confine::EgressSockets;
-use bailiwick_egress::{Egress, Entrance, Event as NetworkEvent, Listeners, Options, Outcome};
+use bailiwick_egress::{Egress, EgressOutcome, Entrance, Event as NetworkEvent, Listeners, Options};
 use bailiwick_egress::{Resolver, Running, Sockets};
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::manifest::Origin;
 use bailiwick_policy::net::{Host, NetRule};
 use bailiwick_policy::plan::{Network, Plan};
@@ -48,7 +48,7 @@ impl NetworkRefusals {
     }
 }
 
-/// The network of a program: served, or not yet because it reaches nobody and has not asked for a name.
+/// The network of a program: served, or not yet because it has no granted host and has not asked for a name.
 pub(crate) enum ProgramNetwork {
     Unasked(Box<Egress>, Sockets),
     Served(#[expect(dead_code, reason = "dropping it ends it")] Running),
@@ -63,7 +63,7 @@ impl ProgramNetwork {
         }
     }
 
-    /// The sockets on which a program that reaches nobody would ask for a name first; none where they are answered.
+    /// The sockets on which a program without a granted host would ask for a name first; none where names are answered.
     pub(crate) fn unasked(&self) -> &[UdpSocket] {
         match self {
             Self::Unasked(_, sockets) => &sockets.dns_udp,
@@ -72,7 +72,7 @@ impl ProgramNetwork {
     }
 }
 
-/// The network of a program, not served yet; `told` hears of every decision.
+/// The network of a program, not served yet; `told` is called for every decision.
 pub(crate) fn unserved(
     network: &Network,
     (sockets, listeners): (EgressSockets, Listeners),
@@ -115,18 +115,18 @@ impl GrantLines {
 pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
     let port = decided.port().map(|port| format!(":{port}")).unwrap_or_default();
     match decided.outcome() {
-        Outcome::Allowed(address) => Event::new(Kind::EgressAllowed)
+        EgressOutcome::Allowed(address) => Event::new(RecordKind::EgressAllowed)
             .with_tool(tool.to_owned())
             .with_capability(format!("net:connect:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("reached at {address}")),
-        Outcome::Accepted(peer) => Event::new(Kind::EgressAllowed)
+        EgressOutcome::Accepted(peer) => Event::new(RecordKind::EgressAllowed)
             .with_tool(tool.to_owned())
             .with_capability(format!("net:listen:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("a connection from {peer} was handed in")),
-        Outcome::Refused(refusal) => {
-            let event = Event::new(Kind::EgressDenied)
+        EgressOutcome::Refused(refusal) => {
+            let event = Event::new(RecordKind::EgressDenied)
                 .with_tool(tool.to_owned())
                 .with_decision(Decision::Deny)
                 .with_code(refusal.code().as_str())

@@ -37,7 +37,7 @@ pub const MAX_CALLS: usize = 64;
 /// How long a client may keep the list of tools: it never changes while the server runs.
 const LIST_TTL_MS: u64 = 300_000;
 
-/// Said of the server's own accord, not by the protocol: too much at the same time, or cut off.
+/// An error of this server, not of the protocol: too many calls at the same time, or a call that was cut off.
 pub(crate) const OWN_ERROR: ErrorCode = ErrorCode(-32000);
 
 /// The tools, and how calls reach them.

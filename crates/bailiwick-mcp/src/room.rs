@@ -2,7 +2,7 @@
 //!
 //! A call takes as much room as its tool says it can come to hold, before it runs; one that finds none waits. The room
 //! is given back when the thread that ran the call has let go of it and the answer has left the server, whichever is
-//! later: an answer that nobody reads is as large as one that is being made.
+//! later: an unread answer is as large as one that is being made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ impl Room {
     }
 }
 
-/// Keeps the room of an answer until whoever sends it lets go. Clones are the same.
+/// Keeps the room of an answer until its sender drops it. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Keeper(Arc<Mutex<Option<Taken>>>);
 

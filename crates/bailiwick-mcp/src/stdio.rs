@@ -4,7 +4,7 @@
 //! most 16 MiB, what is longer is skipped and answered; requests that wait for their answer are bounded in number and
 //! size, and one more is told to come back later; of answers that wait to be read, one at a time is a line. When the input
 //! ends or `exit` is sent, running calls have a moment to finish and are
-//! then cut off; when nobody reads the output, at once.
+//! then cut off; when the output is closed, at once.
 //!
 //! Fails closed when: a message can be read in two ways (a key that is given twice). It is refused.
 
@@ -44,7 +44,7 @@ const MAX_PENDING: usize = 256;
 /// How many bytes the requests that wait for their answers may have.
 const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Serves until the input ends, nobody reads the output, or `stop` is cancelled. Every call was cancelled by then;
+/// Serves until the input ends, the output is closed, or `stop` is cancelled. Every call was cancelled by then;
 /// the threads that run them end on their own.
 ///
 /// # Errors

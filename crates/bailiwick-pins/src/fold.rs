@@ -1,4 +1,4 @@
-//! Text as a careless reader sees it: without case, compatibility forms, marks and characters that nobody sees.
+//! Text as a careless reader sees it: without case, compatibility forms, marks and invisible characters.
 //!
 //! Two names with one folded form are not the same name, but programs and people may take one for the other.
 

@@ -7,7 +7,7 @@ mod code;
 mod source;
 
 pub use code::{Code, Severity};
-pub use source::{Place, Source};
+pub use source::{LineColumn, Source};
 
 use std::fmt;
 
@@ -198,7 +198,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// More than this many findings help no one.
+    /// The most findings that are shown: more do not help.
     const LIMIT: usize = 1_000;
 
     /// Adds a finding; beyond the limit it is only counted.

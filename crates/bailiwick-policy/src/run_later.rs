@@ -23,7 +23,7 @@ pub trait Ground {
     fn is_git_directory(&self, directory: &[u8]) -> bool;
 }
 
-/// Whether a directory is somebody's home: the caller's own, or where homes usually are.
+/// Whether a directory is a user's home: the caller's own, or where homes usually are.
 #[must_use]
 pub fn is_users_home(directory: &[u8], own: Option<&[u8]>) -> bool {
     let of_others = || directory.strip_prefix(b"/home/").is_some_and(|name| !name.contains(&b'/'));

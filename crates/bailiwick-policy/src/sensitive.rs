@@ -84,7 +84,7 @@ const ABOVE_HOMES: [&str; 2] = ["/home", "/Users"];
 pub enum Sensitive {
     /// It is the root of everything.
     Root,
-    /// It is somebody's home as a whole, or where homes lie.
+    /// It is a user's home as a whole, or where homes lie.
     Home,
     /// It is such a place, or lies in it.
     Within(AbsPath),

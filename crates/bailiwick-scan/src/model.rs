@@ -1,7 +1,7 @@
 //! What a source file says, in terms that no language owns: scopes, names, calls and tools.
 //!
 //! Facts only: nothing here knows an API or decides anything. Values are bounded in depth when they are made, so
-//! that whoever reads them may recurse.
+//! that their readers may recurse.
 
 use serde::{Deserialize, Serialize};
 

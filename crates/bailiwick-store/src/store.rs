@@ -60,7 +60,7 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
-    /// No one program of the package is meant.
+    /// More than one program of the package could be meant.
     #[error("`{package}` has {}; name one with the launcher's option for a package, as in `npx -p PACKAGE PROGRAM` or `uvx --from PACKAGE PROGRAM`", listed(.programs))]
     Program {
         /// Which package.
@@ -317,7 +317,7 @@ impl<'a> Store<'a> {
 fn key(call: &PackageCall, options: ResolveOptions) -> String {
     let scripts = if options.install_scripts { "scripts" } else { "" };
     let text = format!("{}\n{}\n{scripts}", call.identity(), call.version);
-    let digest = Digest::of(text.as_bytes()).to_string();
+    let digest = Digest::sha256(text.as_bytes()).to_string();
     digest.chars().filter(char::is_ascii_hexdigit).take(32).collect()
 }
 

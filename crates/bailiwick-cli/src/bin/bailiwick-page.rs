@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         ["-h" | "--help"] => (0, USAGE.as_bytes().to_vec()),
         [url] | [url, "--for", env!("CARGO_PKG_VERSION")] if !url.starts_with('-') => match read(url) {
             Ok(page) => (0, page),
-            Err(why) => (3, format!("bailiwick-page: {why}\n").into_bytes()),
+            Err(error) => (3, format!("bailiwick-page: {error}\n").into_bytes()),
         },
         [_, "--for", _] => {
             (2, b"bailiwick-page: started by another version of bailiwick; install both anew\n".to_vec())
@@ -37,19 +37,19 @@ fn main() -> ExitCode {
     ExitCode::from(if told.is_ok() { code } else { 5 })
 }
 
-fn read(url: &str) -> Result<Vec<u8>, String> {
+fn read(url: &str) -> anyhow::Result<Vec<u8>> {
     let mut html = String::new();
-    std::io::stdin().take(MOST).read_to_string(&mut html).map_err(|fault| fault.to_string())?;
+    std::io::stdin().take(MOST).read_to_string(&mut html)?;
     main_content(html, url)
 }
 
 #[cfg(target_os = "linux")]
-fn main_content(html: String, url: &str) -> Result<Vec<u8>, String> {
+fn main_content(html: String, url: &str) -> anyhow::Result<Vec<u8>> {
     let page = bailiwick_page::read(html, url)?;
-    serde_json::to_vec(&page).map_err(|fault| fault.to_string())
+    Ok(serde_json::to_vec(&page)?)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn main_content(_: String, _: &str) -> Result<Vec<u8>, String> {
-    Err("`bailiwick serve`, which starts it, needs Linux".to_owned())
+fn main_content(_: String, _: &str) -> anyhow::Result<Vec<u8>> {
+    anyhow::bail!("`bailiwick serve`, which starts it, needs Linux")
 }

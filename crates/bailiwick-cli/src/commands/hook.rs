@@ -12,6 +12,7 @@ pub(super) use record::{act, last_event};
 use std::io::Read as _;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, anyhow};
 use bailiwick_clients::hooks::{Agent, Event, EventKind, Injection, Refusal};
 use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
 use serde_json::Value;
@@ -25,33 +26,33 @@ const MAX_EVENT: u64 = 64 * 1024 * 1024;
 
 pub(super) fn run(args: &Hook) -> Answer {
     let agent = args.agent;
-    let event = match read().and_then(|value| agent.event(&value).map_err(|error| error.to_string())) {
+    let event = match read().and_then(|value| agent.event(&value).map_err(anyhow::Error::msg)) {
         Ok(event) => event,
-        Err(why) => return blocked(&why),
+        Err(error) => return blocked(&error),
     };
     record::seen(agent.name, &event.session);
     let before = matches!(event.kind, EventKind::Before { .. } | EventKind::SettingsChanged { .. });
     match handle(args, &event) {
         Ok(answer) => answer,
-        Err(why) if before => blocked(&why),
-        Err(why) => Answer::refusal(Exit::Program(agent.fault_code), format!("bailiwick: {why}\n")),
+        Err(error) if before => blocked(&error),
+        Err(error) => Answer::refusal(Exit::Program(agent.fault_code), format!("bailiwick: {error:#}\n")),
     }
 }
 
-fn read() -> Result<Value, String> {
+fn read() -> anyhow::Result<Value> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(MAX_EVENT).read_to_string(&mut text);
-    read.map_err(|error| format!("the event cannot be read: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("the event is not JSON: {error}"))
+    read.context("the event cannot be read")?;
+    serde_json::from_str(&text).context("the event is not JSON")
 }
 
-fn blocked(why: &str) -> Answer {
-    Answer::refusal(Exit::Blocked, format!("[guardrail] nothing runs: {why}\n"))
+fn blocked(error: &anyhow::Error) -> Answer {
+    Answer::refusal(Exit::Blocked, format!("[guardrail] nothing runs: {error:#}\n"))
 }
 
-fn handle(args: &Hook, event: &Event) -> Result<Answer, String> {
+fn handle(args: &Hook, event: &Event) -> anyhow::Result<Answer> {
     let agent = args.agent;
-    let text = |error: bailiwick_guardrails::StateFault| error.to_string();
+    let text = |error: bailiwick_guardrails::StateFault| anyhow::Error::msg(error);
     let answer = match &event.kind {
         EventKind::Other => agent.nothing().to_owned(),
         EventKind::SettingsChanged { path } => match settings_change::refusal(agent, path.as_deref())? {
@@ -110,13 +111,13 @@ fn injected(agent: &Agent, event: &Event, said: &Said) -> String {
     agent.inject(event, &Injection { text: &text, messages: &serde_json::json!(said.injected) })
 }
 
-fn watch(args: &Hook, event: &Event) -> Result<Watch, String> {
-    let dir = facts::state_dir().ok_or("neither XDG_STATE_HOME nor HOME says where the state is")?;
-    let state = State::open(&dir).map_err(|error| error.to_string())?;
+fn watch(args: &Hook, event: &Event) -> anyhow::Result<Watch> {
+    let dir = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the state is")?;
+    let state = State::open(&dir).map_err(anyhow::Error::msg)?;
     let cwd = event.cwd.as_ref().map(PathBuf::from).filter(|path| path.is_absolute());
     let cwd = match cwd {
         Some(cwd) => cwd,
-        None => facts::here().map_err(|error| format!("the working folder is not known: {error}"))?,
+        None => facts::here().context("the working directory is not known")?,
     };
     let cwd = cwd.canonicalize().unwrap_or(cwd);
     let watch = Watch::new(state, &event.session, &cwd, facts::home().as_deref(), facts::now_us());
@@ -124,9 +125,9 @@ fn watch(args: &Hook, event: &Event) -> Result<Watch, String> {
     let watch = if args.agent.sees_input { watch } else { watch.without_input() };
     let Some(path) = &args.manifest else { return Ok(watch) };
     let (_, manifest) =
-        input::manifest(path).map_err(|_| format!("the manifest `{}` cannot be used", path.display()))?;
+        input::manifest(path).map_err(|_| anyhow!("the manifest `{}` cannot be used", path.display()))?;
     let facts = facts::for_manifest(&manifest, &[])
-        .map_err(|_| "the manifest has variables without a value".to_owned())?;
-    let checked = manifest.check(&facts).map_err(|findings| findings.to_string())?;
+        .map_err(|_| anyhow!("the manifest has variables without a value"))?;
+    let checked = manifest.check(&facts).map_err(anyhow::Error::msg)?;
     Ok(watch.with_manifest(checked))
 }

@@ -98,7 +98,7 @@ impl Last {
     }
 }
 
-/// What is added to a log, as it is added, until someone interrupts.
+/// What is added to a log, as it is added, until an interrupt.
 struct FollowedLog {
     path: PathBuf,
     at: ReadUpTo,
@@ -140,7 +140,7 @@ impl FollowedLog {
 impl Iterator for FollowedLog {
     type Item = anyhow::Result<Chunk>;
 
-    /// Empty chunks let the terminal find out that nobody reads any more.
+    /// Empty chunks let the terminal find out that its output was closed.
     fn next(&mut self) -> Option<Self::Item> {
         if self.stopped.load(Ordering::Acquire) {
             return None;

@@ -1,6 +1,6 @@
 //! A comparison as a comment on a pull request, and the table of codes.
 //!
-//! Whatever a manifest says stands inside `<code>`, where nobody is mentioned and nothing is a link.
+//! Text of a manifest is always inside `<code>`, where it can mention no user and make no link.
 
 use bailiwick_journal::JournalFault;
 use bailiwick_journal::format::Tamper;

@@ -264,7 +264,7 @@ fn foreign_entries_and_unknown_numbers_are_refused() {
         assert_eq!(run(program, ARCH_X86_64, 0x4000_0000 | 521, &[]), EPERM, "x32 ptrace");
         assert_eq!(run(program, ARCH_X86_64, 470, &[]), ENOSYS, "newer than the list");
         assert_eq!(run(program, ARCH_X86_64, 0x3fff_ffff, &[]), ENOSYS);
-        assert_eq!(run(program, ARCH_X86_64, 400, &[]), ENOSYS, "nobody's number");
+        assert_eq!(run(program, ARCH_X86_64, 400, &[]), ENOSYS, "an unassigned number");
         for passes in [0, 1, 59, 231, 335, 336] {
             assert_eq!(run(program, ARCH_X86_64, passes, &[]), ALLOW, "{passes}");
         }
@@ -401,8 +401,8 @@ fn probe(filter: &'static [libc::sock_filter], script: &str) -> Option<Vec<Strin
 
 #[test]
 fn the_kernel_answers_as_the_interpreter_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("f");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f");
     std::fs::write(&file, "").unwrap();
     let name = file.to_str().unwrap();
     let script = format!(

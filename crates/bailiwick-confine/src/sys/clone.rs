@@ -14,7 +14,7 @@ use rustix::thread::UnshareFlags;
 use crate::weakened;
 
 /// Which namespaces a sandbox begins with: all but time, and but the network's, which takes as long to make as all
-/// others together and is made beside the root. See [`beside`].
+/// others together and is made beside the root. See [`run_in_parallel`].
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | unless(weakened::PID_NAMESPACE, libc::CLONE_NEWPID)
@@ -49,13 +49,13 @@ pub(crate) fn start<T>(body: fn(&T) -> !, with: &T) -> Result<Started, Errno> {
         ..CloneArgs::default()
     };
     // SAFETY: `args` is a valid `clone_args` of the size given; `pidfd` outlives the call. Without CLONE_VM the
-    // child goes on with a copy of this stack, so returning twice disturbs nobody.
+    // child goes on with a copy of this stack, so returning twice is sound.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<CloneArgs>()) };
     match i32::try_from(pid) {
         Ok(0) => body(with),
         Ok(pid @ 1..) => {
             let pid = Pid::from_raw(pid).ok_or_else(last_errno)?;
-            // SAFETY: the kernel has put a new descriptor here, which nobody else owns.
+            // SAFETY: the kernel has put a new descriptor here, which nothing else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             Ok(Started { pid, pidfd })
         }
@@ -134,7 +134,7 @@ pub(crate) fn execute(program: &Program) -> Errno {
 pub(crate) struct Stack(Box<[MaybeUninit<u128>]>);
 
 impl Stack {
-    /// 64 KiB, aligned as the ABI wants it. Nobody reads what is there: only the pages that are used cost anything.
+    /// 64 KiB, aligned as the ABI wants it. Its content is never read: only the pages that are used cost anything.
     pub(crate) fn new() -> Self {
         Self(Box::new_uninit_slice(4096))
     }
@@ -158,7 +158,7 @@ pub(crate) fn start_sharing<T>(stack: &Stack, body: fn(&T) -> !, with: &T) -> Re
 ///
 /// # Errors
 /// What the kernel says; then `meanwhile` was not called.
-pub(crate) fn beside<T, R>(
+pub(crate) fn run_in_parallel<T, R>(
     stack: &Stack,
     body: fn(&T) -> !,
     with: &T,
@@ -168,7 +168,7 @@ pub(crate) fn beside<T, R>(
     let pid = clone_sharing(stack, &call, libc::CLONE_FILES)?;
     move_away(pid);
     let done = meanwhile();
-    // From here on nobody uses the stack and the call.
+    // From here on the child alone uses the stack and the call.
     rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()))?;
     Ok(done)
 }

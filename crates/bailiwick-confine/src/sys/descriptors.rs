@@ -1,4 +1,4 @@
-//! Descriptors as numbers: closing those that nobody has counted, taking on new ones.
+//! Descriptors as numbers: closing those that are not expected, taking ownership of new ones.
 #![expect(unsafe_code, reason = "close_range has no safe wrapper, and a number does not say who owns it")]
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) fn close(range: Range<u32>) {
 
 /// Takes on a descriptor that a system call has just made.
 pub(crate) fn adopt(fresh: RawFd) -> OwnedFd {
-    // SAFETY: the callers pass what a call has returned as a new descriptor, which nobody else owns.
+    // SAFETY: the callers pass what a call has returned as a new descriptor, which nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fresh) }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn create(handled_fs: u64, scoped: u64) -> Result<OwnedFd, Errno> {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attr, size_of::<RulesetAttr>(), 0_u32)
     };
     let fd = check(fd)?;
-    // SAFETY: the kernel has just made this descriptor (close-on-exec) and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor (close-on-exec) and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

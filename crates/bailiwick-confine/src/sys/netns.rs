@@ -1,4 +1,4 @@
-//! The network of a sandbox that may reach somebody: every address is local, and ours are the sockets that answer.
+//! The network of a sandbox that may reach hosts: every address is local, and ours are the sockets that answer.
 //!
 //! Runs in the new network namespace, after clone and before capabilities are dropped, and allocates nothing. The
 //! sockets it makes are passed out to the supervisor; nothing of ours stays inside.
@@ -110,7 +110,7 @@ impl Request {
     ///
     /// # Errors
     /// If it names more ranges of loopback ports than there is room for.
-    pub(crate) fn of(plan: &Plan) -> Result<Self, Fault> {
+    pub(crate) fn for_plan(plan: &Plan) -> Result<Self, Fault> {
         let network = plan.network();
         let inward = if plan.listens().is_empty() { Inward::Closed } else { Inward::Open };
         let mut request = Self {
@@ -146,7 +146,7 @@ impl Request {
         Ok(request)
     }
 
-    /// A sandbox that is reached by nobody and reaches nobody starts without a network too: that is no leak.
+    /// A sandbox that accepts and makes no connection starts without a network too: that is no leak.
     const fn forgive(&self, fault: Fault) -> Result<(), Fault> {
         if self.egress || self.is_entered() { Err(fault) } else { Ok(()) }
     }
@@ -220,7 +220,7 @@ fn redirected(request: &Request, families: &[i32], out: &mut Sockets) -> Result<
     redirect::install(request, port)
 }
 
-/// One listener a family, all on one port that nobody asked for.
+/// One listener a family, all on one port, chosen by the kernel.
 fn relay_pair(families: &[i32], out: &mut Sockets) -> Result<u16, Fault> {
     let mut fault = Fault { step: Step::Relays, errno: libc::EADDRINUSE };
     for _ in 0..TRIES {

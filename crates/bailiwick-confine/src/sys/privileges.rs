@@ -25,7 +25,7 @@ fn keep(kept: CapabilitySet) -> Result<(), Errno> {
     set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })
 }
 
-/// Empties every capability set for good but for `kept`: bounding and ambient too, and uid 0 no longer brings them back.
+/// Empties every capability set, `kept` excepted, for the rest of the process' life: bounding and ambient too, and uid 0 no longer brings them back.
 ///
 /// # Errors
 /// What the kernel says.

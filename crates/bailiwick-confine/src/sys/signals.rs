@@ -53,7 +53,7 @@ pub(crate) fn child_ends() -> Result<OwnedFd, Errno> {
     if fd < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
     }
-    // SAFETY: a new descriptor, which nobody else owns.
+    // SAFETY: a new descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,4 +1,4 @@
-//! Real programs in real sandboxes, as whoever runs the tests and, for root, as a plain user too.
+//! Real programs in real sandboxes, as the user that runs the tests and, for root, as a plain user too.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod code;

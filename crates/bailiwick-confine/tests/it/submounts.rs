@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{folder, sh};
+use crate::support::{directory, sh};
 
 const ROLE: &str = "BAILIWICK_TEST_MOUNTS";
 
@@ -17,7 +17,7 @@ const MOUNTS: [(&str, &str, bool); 6] = [
     ("tmpfs", "deep/er/memory", true),
 ];
 
-/// As root only: nobody else can mount below a directory of the host's.
+/// As root only: other users cannot mount below a directory of the host's.
 #[test]
 fn only_ordinary_file_systems_come_along() {
     if let Some(w) = std::env::var_os(ROLE) {
@@ -26,7 +26,7 @@ fn only_ordinary_file_systems_come_along() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let mut script = String::from("set -e\n");
     for (kind, name, _) in MOUNTS {
         let at = w.join(name);

@@ -21,7 +21,9 @@ fn session(limits: Limits) -> (Session, Told) {
         "net:connect:1.2.3.4",
     ];
     let grants: Vec<_> = grants.iter().map(|text| text.parse().unwrap()).collect();
-    let plan = Plan::of("t", &Authority::of(&grants).unwrap(), &HostFacts::unknown()).unwrap();
+    let plan =
+        Plan::for_authority("t", &Authority::from_capabilities(&grants).unwrap(), &HostFacts::unknown())
+            .unwrap();
     let told = Told::default();
     let keep = Arc::clone(&told);
     let events = Box::new(move |event: Event| keep.lock().unwrap().push(event.to_string()));
@@ -55,7 +57,7 @@ fn granted_names_have_addresses_of_ours_and_others_do_not_exist() {
     assert_eq!(code(&session, "xn--mnchen-3ya.test.", RecordType::A), (ResponseCode::NoError, 1));
     let local = ask(&session, "localhost.", RecordType::A);
     assert_eq!(local.answers[0].data, RData::A(A(Ipv4Addr::LOCALHOST)));
-    for nobody in [
+    for unknown in [
         "evil.test.",
         "b.a.test.",
         "wild.test.",
@@ -65,8 +67,8 @@ fn granted_names_have_addresses_of_ours_and_others_do_not_exist() {
         "4.3.2.1.in-addr.arpa.",
         "0x7f.1.",
     ] {
-        assert_eq!(code(&session, nobody, RecordType::A), (ResponseCode::NXDomain, 0), "{nobody}");
-        assert_eq!(code(&session, nobody, RecordType::TXT), (ResponseCode::NXDomain, 0), "{nobody}");
+        assert_eq!(code(&session, unknown, RecordType::A), (ResponseCode::NXDomain, 0), "{unknown}");
+        assert_eq!(code(&session, unknown, RecordType::TXT), (ResponseCode::NXDomain, 0), "{unknown}");
     }
     assert_eq!(told.lock().unwrap()[0], "refused evil.test: not granted");
     assert_eq!(told.lock().unwrap().len(), 8, "each is told once");

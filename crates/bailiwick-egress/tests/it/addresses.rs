@@ -64,8 +64,8 @@ fn an_answer_with_one_private_address_is_refused_as_a_whole() {
                 .contains(&format!("refused {refused}:80: the name leads to a private address"))
         );
     }
-    assert!(!reaches(&world, "nobody.test"));
-    assert_eq!(hits(), 0, "nobody was dialled");
+    assert!(!reaches(&world, "unnamed.test"));
+    assert_eq!(hits(), 0, "no host was dialled");
     for allowed in ["public.test", "named.test", "opted.test"] {
         assert!(reaches(&world, allowed), "{allowed}: {:?}", world.told.lines());
     }
@@ -158,7 +158,7 @@ fn an_address_is_refused_in_every_spelling() {
     for synthetic in ["44.128.9.9:80", "[3062:6169:6c69:7769::99]:80"] {
         assert!(
             world.exchange_with(synthetic.parse().unwrap(), GET).is_empty(),
-            "an address of ours that stands for nobody"
+            "an address of ours that stands for no name"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! IPv6: literals, scopes, embedded v4 addresses, and addresses of ours that stand for nobody.
+//! IPv6: literals, scopes, embedded v4 addresses, and addresses of ours that stand for no name.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};

@@ -1,4 +1,4 @@
-//! Client hellos that name somebody else in a second place: another record, another hello, another kind of name.
+//! Client hellos that name another host in a second place: another record, another hello, another kind of name.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;

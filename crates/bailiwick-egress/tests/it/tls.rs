@@ -119,7 +119,7 @@ fn fronting_by_tls_name_is_refused_before_anything_is_dialled() {
     world.told.wait_for("net-tls-name-other");
     assert!(hears(world.connect("a.test", 443), "a.test", false).is_err(), "no name");
     world.told.wait_for("net-tls-name-missing");
-    assert_eq!(seen.count(), 0, "nobody was dialled");
+    assert_eq!(seen.count(), 0, "no host was dialled");
     assert_eq!(hears(world.connect("a.test", 443), "A.Test", true).unwrap(), "hello");
 }
 

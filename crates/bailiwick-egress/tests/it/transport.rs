@@ -95,7 +95,7 @@ fn every_port_is_answered_where_the_kernel_redirects() {
     assert_eq!(&own, b"mine", "the sandbox's own server");
     assert!(
         world.exchange_with("127.0.0.1:12345".parse().unwrap(), b"x").is_empty(),
-        "the relay itself is nobody"
+        "the relay itself is no host"
     );
 }
 

@@ -92,7 +92,7 @@ fn one_name_counts_once_and_names_that_are_spelt_out_do_not_count() {
         let told = world.exchange(name, 80, format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
         String::from_utf8_lossy(&told).into_owned()
     };
-    // Nobody listens outside: what may be looked up is told to be unreachable.
+    // There is no listener outside: what may be looked up is reported as unreachable.
     for spelling in ["a.zone.test", "A.Zone.TEST", "a.zone.test.", "a.ZONE.test"] {
         assert!(get(spelling).starts_with("HTTP/1.1 502"), "{spelling}");
     }

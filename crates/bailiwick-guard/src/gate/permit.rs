@@ -42,13 +42,13 @@ impl Permit {
         &self.call
     }
 
-    /// The same, with someone who hears what the call says while it runs.
+    /// The same, with a listener for what the call reports while it runs.
     pub fn heard_by(mut self, listener: Listener) -> Self {
         self.context.listener = Some(listener);
         self
     }
 
-    /// The same, heard by someone if there is someone.
+    /// The same, with a listener if there is one.
     pub(crate) fn heard_by_some(mut self, listener: Option<Listener>) -> Self {
         self.context.listener = listener;
         self

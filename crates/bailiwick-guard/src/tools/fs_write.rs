@@ -1,8 +1,8 @@
 //! `fs_write`: a file's whole content, or more at its end.
 //!
-//! A replaced file is swapped for a new one in one step where the call may create and delete beside it, so that nobody
-//! sees it half written; where it may not, it is written in place, and the answer says which. Content is not forced to
-//! the disk. Folders are not made.
+//! A replaced file is swapped for a new one in one step where the call may create and delete beside it, so that no
+//! reader sees it half written; where it may not, it is written in place, and the answer says which. Content is not forced to
+//! the disk. Directories are not made.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ impl Tool for FsWrite {
     }
 
     fn description(&self) -> &str {
-        "Write a file in an existing folder. `mode` is `replace` (the default: new content for a new or existing \
+        "Write a file in an existing directory. `mode` is `replace` (the default: new content for a new or existing \
          file), `create` (fails if the file exists) or `append`. To change parts of a file use `fs_edit`."
     }
 
@@ -51,7 +51,7 @@ impl Tool for FsWrite {
             "path": { "type": "string" },
             "bytes": { "type": "integer", "minimum": 0, "description": "Bytes written." },
             "created": { "type": "boolean", "description": "There was no such file before." },
-            "atomic": { "type": "boolean", "description": "Nobody could see the file half written." },
+            "atomic": { "type": "boolean", "description": "No reader could see the file half written." },
         });
         Some(object(properties, &["path", "bytes", "created", "atomic"]))
     }

@@ -26,7 +26,7 @@ pub const CLASSES: &[(&str, &str, &str)] = &[
     ("hides", "traces", "histories and logs are switched off, changed or deleted"),
     ("loses", "data", "data in a database is dropped, overwritten or changed without a condition"),
     ("loses", "history", "history that others have is rewritten or deleted: `git push --force`"),
-    ("loses", "leased", "history is rewritten if nobody else has pushed: `git push --force-with-lease`"),
+    ("loses", "leased", "history is rewritten unless another user has pushed: `git push --force-with-lease`"),
     ("loses", "work", "work that is not committed, or commits that nothing names, are thrown away"),
     (
         "opens",

@@ -111,7 +111,7 @@ fn no_attempt_on_what_holds_an_agent_passes() {
     let passed: Vec<&str> =
         attempts.iter().map(|(_, command)| command.as_str()).filter(|command| passes(command)).collect();
     assert!(passed.is_empty(), "{} of {} pass: {passed:#?}", passed.len(), attempts.len());
-    // The control: looking is not changing, and other files are nobody's business.
+    // The control: looking is not changing, and other files are not protected.
     for command in ["cat .agents/guardrails.toml", "ls .claude", "echo x > notes.txt", "rm -rf target"] {
         assert!(passes(command), "{command}");
     }

@@ -52,7 +52,7 @@ impl Backend {
         let program = system_program(name).ok_or_else(missing)?;
         let own = fs::read_link("/proc/self/ns/pid")
             .map_err(|e| Lack::new(format!("`/proc`: {e}"), "mount `/proc`"))?;
-        let seen = self.run(&program).map_err(|why| Lack::new(why, self.fix()))?;
+        let seen = self.run(&program).map_err(|error| Lack::new(error.to_string(), self.fix()))?;
         if seen.starts_with("pid:[") && Path::new(&seen) != own {
             return Ok(program.display().to_string());
         }
@@ -80,8 +80,8 @@ impl Backend {
     }
 
     /// The pid namespace that a program confined by it is in.
-    fn run(self, program: &Path) -> Result<String, String> {
-        let readlink = system_program("readlink").ok_or("no `readlink` to try it with")?;
+    fn run(self, program: &Path) -> Result<String, TrialError> {
+        let readlink = system_program("readlink").ok_or(TrialError::NoProgram)?;
         let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         match self {
@@ -98,28 +98,44 @@ impl Backend {
             }
             Self::Runc | Self::Crun => {
                 let bundle = Bundle::make(&readlink)?;
-                command.args(["--root"]).arg(bundle.folder.join("state"));
-                command.args(["run", "--bundle"]).arg(&bundle.folder).arg(bundle.name());
+                command.args(["--root"]).arg(bundle.directory.join("state"));
+                command.args(["run", "--bundle"]).arg(&bundle.directory).arg(bundle.name());
                 answer(&mut command)
             }
         }
     }
 }
 
+/// Why a trial of a program showed nothing.
+#[derive(Debug, thiserror::Error)]
+enum TrialError {
+    #[error("no `readlink` to try it with")]
+    NoProgram,
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+    /// The last line that it wrote to its standard error.
+    #[error("{0}")]
+    Failed(String),
+    #[error("it did not end within five seconds")]
+    TooSlow,
+}
+
 /// What a command prints, within a few seconds.
-fn answer(command: &mut Command) -> Result<String, String> {
+fn answer(command: &mut Command) -> Result<String, TrialError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir("/");
-    let mut child = command.spawn().map_err(|fault| fault.to_string())?;
+    let mut child = command.spawn()?;
     let ended = wait(&mut child, Duration::from_secs(5));
     if !ended {
         let _ = child.kill();
     }
-    let output = child.wait_with_output().map_err(|fault| fault.to_string())?;
+    let output = child.wait_with_output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match (ended, output.status.success()) {
         (true, true) => Ok(text(&output.stdout)),
-        (true, false) => Err(text(&output.stderr).lines().last().unwrap_or("it failed").to_owned()),
-        (false, _) => Err("it did not end within five seconds".to_owned()),
+        (true, false) => {
+            Err(TrialError::Failed(text(&output.stderr).lines().last().unwrap_or("it failed").to_owned()))
+        }
+        (false, _) => Err(TrialError::TooSlow),
     }
 }
 
@@ -136,41 +152,41 @@ fn wait(child: &mut Child, limit: Duration) -> bool {
     false
 }
 
-/// A folder with a minimal container, removed when dropped.
+/// A directory with a minimal container, removed when dropped.
 struct Bundle {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Bundle {
-    fn make(readlink: &Path) -> Result<Self, String> {
-        let folder = private_folder(Path::new("/tmp")).map_err(|fault| fault.to_string())?;
-        let bundle = Self { folder };
+    fn make(readlink: &Path) -> std::io::Result<Self> {
+        let directory = private_directory(Path::new("/tmp"))?;
+        let bundle = Self { directory };
         let config = config(readlink).to_string();
-        fs::create_dir(bundle.folder.join("rootfs")).map_err(|fault| fault.to_string())?;
-        fs::write(bundle.folder.join("config.json"), config).map_err(|fault| fault.to_string())?;
+        fs::create_dir(bundle.directory.join("rootfs"))?;
+        fs::write(bundle.directory.join("config.json"), config)?;
         Ok(bundle)
     }
 
-    /// The container's name: the folder's, which is not used twice.
+    /// The container's name: the directory's, which is not used twice.
     fn name(&self) -> &std::ffi::OsStr {
-        self.folder.file_name().unwrap_or_default()
+        self.directory.file_name().unwrap_or_default()
     }
 }
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// A new folder that only this user can look into, with a name that nobody can guess.
-pub(super) fn private_folder(within: &Path) -> std::io::Result<PathBuf> {
+/// A new directory that only this user can look into, with a name that cannot be guessed.
+pub(super) fn private_directory(within: &Path) -> std::io::Result<PathBuf> {
     let mut random = [0; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let folder = within.join(format!("bailiwick-{name}"));
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
+    let directory = within.join(format!("bailiwick-{name}"));
+    fs::DirBuilder::new().mode(0o700).create(&directory)?;
+    Ok(directory)
 }
 
 /// A container that shows the host's programs, read-only, in namespaces of its own.

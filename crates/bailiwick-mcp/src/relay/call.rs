@@ -56,7 +56,7 @@ struct ReadyLine {
     answer: oneshot::Receiver<Vec<u8>>,
 }
 
-/// What a registry hears of a result.
+/// What a registry is told of a result.
 #[derive(Deserialize)]
 struct ResultView {
     #[serde(default, rename = "isError")]

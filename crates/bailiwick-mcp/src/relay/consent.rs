@@ -2,7 +2,7 @@
 //! that says what is missing in the modern one.
 //!
 //! A question is bound to one call by its digest, is good for one use and a short while, and few wait at once; a question
-//! that waits already is not asked again. Fails closed when: the client cannot ask people, nobody answers in time, or the
+//! that waits already is not asked again. Fails closed when: the client cannot ask people, no answer comes in time, or the
 //! answer is for another call. Residual: some clients answer by themselves, so calls of high risk are not asked about here.
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub enum ClientConsent {
     Refused,
     /// The client was told what is missing, and calls again with the answer.
     Asked,
-    /// Nobody can be asked this way.
+    /// The client cannot ask a person.
     Unavailable,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// What the parameters of a call say. An answer to us is taken out of them.
-    pub(super) fn of(params: &mut Map<String, Value>, is_modern: bool, desk: &ConsentDesk) -> Self {
+    pub(super) fn from_params(params: &mut Map<String, Value>, is_modern: bool, desk: &ConsentDesk) -> Self {
         let capabilities = params.get("_meta").and_then(|meta| meta.get(CAPABILITIES));
         let can_elicit = is_modern && capabilities.is_some_and(can_elicit);
         let state = params.get("requestState").and_then(Value::as_str);
@@ -142,7 +142,7 @@ impl ConsentDesk {
         Self { prefix, next: AtomicU64::new(0), can_elicit: AtomicBool::new(false), open: Mutex::default() }
     }
 
-    /// A key that nobody else uses; `None` if there is no randomness.
+    /// A key that is used once; `None` if there is no randomness.
     pub(super) fn key(&self) -> Option<String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         (!self.prefix.is_empty()).then(|| format!("{}{number}", self.prefix))

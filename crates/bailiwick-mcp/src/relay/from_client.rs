@@ -137,7 +137,7 @@ fn is_modern(params: &Map<String, Value>) -> bool {
     params.get("_meta").is_some_and(|meta| meta.get(MODERN).is_some())
 }
 
-/// Whether a request of the modern era only asks to hear of changed lists; resources in it are judged.
+/// Whether a request of the modern era only subscribes to changed lists; resources in it are judged.
 fn is_plain_listening(method: &str, params: &Map<String, Value>) -> bool {
     let resources = params.get("notifications").and_then(|wanted| wanted.get("resourceSubscriptions"));
     method == "subscriptions/listen" && resources.is_none()
@@ -168,7 +168,7 @@ impl AskedCall {
         let wrong =
             |message: &str| Malformed { id: Some(id.clone()), code: INVALID_PARAMS, message: message.into() };
         let is_modern = is_modern(&params);
-        let caller = Caller::of(&mut params, is_modern, &shared.desk);
+        let caller = Caller::from_params(&mut params, is_modern, &shared.desk);
         let line = with_own_answers(shared, &caller, &params, line)
             .ok_or_else(|| wrong("Invalid params: `inputResponses` cannot be passed on"))?;
         let (name, args, field) = if method == "tools/call" {

@@ -67,7 +67,7 @@ fn receive(shared: &Shared, text: Vec<u8>) {
 /// An answer to one of the client's requests.
 fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
     let Some(reply) = shared.waiting.end(id) else {
-        return shared.note("the server answered what nobody waits for; the answer was dropped");
+        return shared.note("the server answered a request that is not open; the answer was dropped");
     };
     let too_large = || {
         let why =

@@ -61,7 +61,7 @@ impl QueuedLines {
     /// Writes lines until there are no more, then closes the output.
     ///
     /// # Errors
-    /// If nobody reads.
+    /// If the output is closed.
     pub(super) async fn write_to(mut self, mut output: impl AsyncWrite + Unpin) -> std::io::Result<()> {
         let written = async {
             while let Some(Some(line)) = self.receiver.recv().await {

@@ -101,7 +101,7 @@ impl<S: Servers> Listener<S> {
             self.servers.refused(&malformed.message);
             json_answer(StatusCode::BAD_REQUEST, malformed.to_line())
         })?;
-        let seen = Seen::of(&message);
+        let seen = Seen::from_message(&message);
         let lifecycle = headers::lifecycle(headers, Some(&seen))?;
         headers::repeat_the_body(headers, &seen)?;
         match lifecycle {
@@ -307,7 +307,7 @@ fn json_answer(status: StatusCode, line: Vec<u8>) -> Answer {
     with_header(filled(status, line), CONTENT_TYPE, "application/json")
 }
 
-/// A name that nobody can guess.
+/// A name that cannot be guessed.
 fn random_name() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The most pages of one list.
 const MAX_PAGES: usize = 100;
 
-/// Asks the server for its tools, once, if nobody did.
+/// Asks the server for its tools, once, if the client has not.
 pub(super) async fn ensure_listed(shared: &Arc<Shared>, caller: &Caller) {
     if !shared.options.pins.needs_list() {
         return;

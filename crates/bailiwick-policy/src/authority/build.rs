@@ -45,7 +45,7 @@ impl Authority {
     ///
     /// # Errors
     /// A finding if a path variable is left.
-    pub fn of(capabilities: &[Capability]) -> Result<Self, Finding> {
+    pub fn from_capabilities(capabilities: &[Capability]) -> Result<Self, Finding> {
         let mut parts = Parts::default();
         for capability in capabilities {
             parts.add(capability)?;
@@ -184,7 +184,7 @@ impl Parts {
                 && (own.contains(FsActions::CREATE) || own.contains(FsActions::DELETE))
         };
         let only_writes = !self.files.iter().any(|(own, _)| alone(*own)) && self.entangled.is_empty();
-        // Mostly nobody grants creation or deletion alone: then all three are one set.
+        // Creation or deletion is rarely granted alone: then all three are one set.
         let alone = |action| if only_writes { write.clone() } else { scope(action) };
         Authority {
             read: scope(FsActions::READ),

@@ -1,6 +1,6 @@
-//! Reading a table field by field; what nobody asked for is a finding at the end.
+//! Reading a table field by field; an unread field is a finding at the end.
 
-use super::{Entry, Node};
+use super::{Node, TableEntry};
 use crate::capability::nearest;
 use crate::finding::{Code, Collector, Finding, Span};
 
@@ -9,7 +9,7 @@ use crate::finding::{Code, Collector, Finding, Span};
 pub struct Fields<'n, 't> {
     what: &'static str,
     span: Span,
-    entries: &'n [Entry<'t>],
+    entries: &'n [TableEntry<'t>],
     asked: Vec<&'static str>,
     extensible: bool,
 }
@@ -19,7 +19,7 @@ impl<'n, 't> Fields<'n, 't> {
     ///
     /// # Errors
     /// A finding of `code` if it is no table.
-    pub fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
+    pub fn from_node(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
         let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
         Ok(Self { what, span: node.span, entries, asked: Vec::new(), extensible: true })
     }
@@ -65,7 +65,7 @@ impl<'n, 't> Fields<'n, 't> {
         })
     }
 
-    /// Reports every field that nobody asked for, extensions (`x-…`, `_meta`) excepted where they may be.
+    /// Reports every field that was not read, extensions (`x-…`, `_meta`) excepted where they may be.
     pub fn finish(self, code: Code, found: &mut Collector) {
         for entry in self.entries {
             let extension = self.extensible && (entry.key.starts_with("x-") || entry.key == "_meta");

@@ -1,4 +1,4 @@
-//! Which ports a network plan needs somebody to answer on.
+//! Which ports a network plan needs a listener on.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,20 +6,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::Network;
 use crate::net::{Host, HostPattern, PortRange};
 
-/// More single ports than this count as any: nobody opens so many listeners.
+/// More single ports than this count as any: so many listeners would cost too much.
 const MAX_FIXED: u32 = 64;
 
 /// The ports on which connections may leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ports {
-    /// These, in order; none if nobody may be reached.
+    /// These, in order; none if no host may be reached.
     Fixed(Vec<u16>),
     /// More than can be listened on one by one.
     Any,
 }
 
 impl Network {
-    /// The ports on which somebody may be reached.
+    /// The ports on which hosts may be reached.
     #[must_use]
     pub fn ports(&self) -> Ports {
         let ranges = match self {
@@ -69,8 +69,8 @@ mod tests {
 
     fn network(texts: &[&str]) -> Network {
         let set: Vec<_> = texts.iter().map(|text| text.parse().unwrap()).collect();
-        let authority = Authority::of(&set).unwrap();
-        Plan::of("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
+        let authority = Authority::from_capabilities(&set).unwrap();
+        Plan::for_authority("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::{Context as _, bail};
 use bailiwick_clients::hooks::{AGENTS, Agent};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ fn looked_at(agent: &'static Agent) -> Vec<Found> {
         let command = agent.configured_command(&text)?;
         Some(Found {
             agent: agent.name,
-            fault: tried(agent, &command).err(),
+            fault: tried(agent, &command).err().map(|error| format!("{error:#}")),
             trust: trust(agent, &path, here.as_deref()),
             last: last_event(agent.name),
             path,
@@ -59,7 +60,7 @@ fn looked_at(agent: &'static Agent) -> Vec<Found> {
 }
 
 /// Runs the command as the agent would, with a call that must be refused.
-fn tried(agent: &Agent, command: &str) -> Result<(), String> {
+fn tried(agent: &Agent, command: &str) -> anyhow::Result<()> {
     let event = agent.dry_event();
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -67,9 +68,9 @@ fn tried(agent: &Agent, command: &str) -> Result<(), String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("`sh` cannot be started: {error}"))?;
+        .context("`sh` cannot be started")?;
     let wrote = child.stdin.take().map(|mut stdin| stdin.write_all(event.to_string().as_bytes()));
-    let ended = child.wait_with_output().map_err(|error| format!("it cannot be waited for: {error}"))?;
+    let ended = child.wait_with_output().context("it cannot be waited for")?;
     let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
     let refused = said.contains("a person's act");
     match (wrote, ended.status.code()) {
@@ -77,7 +78,7 @@ fn tried(agent: &Agent, command: &str) -> Result<(), String> {
         (_, code) => {
             let code = code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
             let said: String = said.lines().next().unwrap_or_default().chars().take(160).collect();
-            Err(format!("`{command}` does not refuse what it must: {code}, `{said}`"))
+            bail!("`{command}` does not refuse what it must: {code}, `{said}`")
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bailiwick_clients::hooks::{EventKind, GENERIC};
 use bailiwick_guardrails::{Asking, Decision, InjectedMessage, State, Trust, Watch, trustable};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) fn run(dir: &Path, events: &Path, format: AnswerFormat) -> anyhow::Re
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         tried += 1;
         if let Err(why) = one(&dir, &own, line) {
-            wrong.push((number + 1, why));
+            wrong.push((number + 1, format!("{why:#}")));
         }
     }
     let exit = if wrong.is_empty() { Exit::Fine } else { Exit::Found };
@@ -78,15 +78,15 @@ fn take_trust_over(dir: &Path, own: &State) -> anyhow::Result<bool> {
 }
 
 /// Plays one event; what came out otherwise than it says.
-fn one(dir: &Path, own: &State, line: &str) -> Result<(), String> {
-    let mut value: Value = serde_json::from_str(line).map_err(|error| format!("it is not JSON: {error}"))?;
-    let fields = value.as_object_mut().ok_or("it is not an object")?;
-    let expected = fields.remove("expect").ok_or("it has no `expect`")?;
+fn one(dir: &Path, own: &State, line: &str) -> anyhow::Result<()> {
+    let mut value: Value = serde_json::from_str(line).context("it is not JSON")?;
+    let fields = value.as_object_mut().context("it is not an object")?;
+    let expected = fields.remove("expect").context("it has no `expect`")?;
     fields.entry("session").or_insert_with(|| json!("test"));
-    let event = GENERIC.event(&value).map_err(|error| error.to_string())?;
+    let event = GENERIC.event(&value).map_err(anyhow::Error::msg)?;
     let watch = Watch::new(own.clone(), &event.session, dir, facts::home().as_deref(), facts::now_us())
         .of_agent(&event.subagent);
-    let fault = |error: bailiwick_guardrails::StateFault| error.to_string();
+    let fault = |error: bailiwick_guardrails::StateFault| anyhow::Error::msg(error);
     match &event.kind {
         EventKind::Before { tool, params, id, .. } => {
             let decision = watch.before(tool, params, id.as_deref(), Asking::Agent).map_err(fault)?;
@@ -110,19 +110,19 @@ fn one(dir: &Path, own: &State, line: &str) -> Result<(), String> {
     }
 }
 
-fn compare(expected: &Value, key: &str, found: &str) -> Result<(), String> {
+fn compare(expected: &Value, key: &str, found: &str) -> anyhow::Result<()> {
     match expected.get(key).and_then(Value::as_str) {
-        Some(wanted) if wanted != found => Err(format!("`{key}` is `{found}`, not `{wanted}`")),
+        Some(wanted) if wanted != found => bail!("`{key}` is `{found}`, not `{wanted}`"),
         Some(_) | None => Ok(()),
     }
 }
 
 /// A text must hold the expected one; `null` expects that there is none.
-fn compare_part(expected: &Value, key: &str, found: &str) -> Result<(), String> {
+fn compare_part(expected: &Value, key: &str, found: &str) -> anyhow::Result<()> {
     match expected.get(key) {
-        Some(Value::Null) if !found.is_empty() => Err(format!("`{key}` is `{found}`, not nothing")),
+        Some(Value::Null) if !found.is_empty() => bail!("`{key}` is `{found}`, not nothing"),
         Some(Value::String(wanted)) if !found.contains(wanted.as_str()) => {
-            Err(format!("`{key}` is `{found}`, without `{wanted}`"))
+            bail!("`{key}` is `{found}`, without `{wanted}`")
         }
         Some(_) | None => Ok(()),
     }

@@ -6,10 +6,10 @@
 
 use std::io::Write as _;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use bailiwick_clients::hooks::DRY_SESSION;
 use bailiwick_guardrails::Decision;
-use bailiwick_journal::format::{Decision as Decided, Digest, Event, Kind};
+use bailiwick_journal::format::{Decision as Decided, Digest, Event, RecordKind};
 use bailiwick_journal::{SharedJournal, private};
 use bailiwick_policy::settings::HookRecords;
 
@@ -22,21 +22,21 @@ const MAX_DEBUG: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// Why an allowed call that has to be recorded cannot be: it must not run then.
-pub(super) fn decision(session: &str, tool: &str, decision: &Decision) -> Result<(), String> {
+pub(super) fn decision(session: &str, tool: &str, decision: &Decision) -> anyhow::Result<()> {
     let event = match decision {
-        Decision::Allow if records_all()? => Event::new(Kind::ToolCalled).with_decision(Decided::Allow),
+        Decision::Allow if records_all()? => Event::new(RecordKind::ToolCalled).with_decision(Decided::Allow),
         Decision::Allow => return Ok(()),
         Decision::Ask(question) => {
-            Event::new(Kind::ApprovalAsked).with_decision(Decided::Ask).with_reason(question.clone())
+            Event::new(RecordKind::ApprovalAsked).with_decision(Decided::Ask).with_reason(question.clone())
         }
-        Decision::Deny(denial) => Event::new(Kind::CapabilityDenied)
+        Decision::Deny(denial) => Event::new(RecordKind::CapabilityDenied)
             .with_decision(Decided::Deny)
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record()),
     };
     match append(event.with_tool(tool.to_owned()).with_agent(session_name(session))) {
         Err(fault) if *decision == Decision::Allow => {
-            Err(format!("the call cannot be recorded, and `[journal] hooks` says `all`: {fault:#}"))
+            Err(fault.context("the call cannot be recorded, and `[journal] hooks` says `all`"))
         }
         _ => Ok(()),
     }
@@ -72,11 +72,11 @@ fn append(event: Event) -> anyhow::Result<()> {
 }
 
 /// Whether the configuration says that allowed calls are recorded too.
-fn records_all() -> Result<bool, String> {
+fn records_all() -> anyhow::Result<bool> {
     let Some(path) = facts::configurations().next().filter(|path| path.exists()) else { return Ok(false) };
-    let wrong = |why: String| format!("`{}` cannot be used: {why}", path.display());
-    let source = input::read(&path).map_err(|_| wrong("it cannot be read".to_owned()))?;
-    let records = HookRecords::parse_config(source.text()).map_err(|findings| wrong(findings.to_string()))?;
+    let wrong = |why: &dyn std::fmt::Display| anyhow!("`{}` cannot be used: {why}", path.display());
+    let source = input::read(&path).map_err(|_| wrong(&"it cannot be read"))?;
+    let records = HookRecords::parse_config(source.text()).map_err(|findings| wrong(&findings))?;
     Ok(records == HookRecords::All)
 }
 
@@ -99,6 +99,6 @@ pub(super) fn debug(lines: &[String]) {
 }
 
 fn session_name(session: &str) -> String {
-    let hash: String = Digest::of(session.as_bytes()).to_string().chars().take(16).collect();
+    let hash: String = Digest::sha256(session.as_bytes()).to_string().chars().take(16).collect();
     format!("hook-{hash}")
 }

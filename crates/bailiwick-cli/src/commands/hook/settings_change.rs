@@ -5,19 +5,20 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use bailiwick_clients::hooks::Agent;
 
 use crate::commands::install::was_installed;
 
 /// Why a changed file is not to be loaded, if it is not.
-pub(super) fn refusal(agent: &Agent, path: Option<&str>) -> Result<Option<String>, String> {
+pub(super) fn refusal(agent: &Agent, path: Option<&str>) -> anyhow::Result<Option<String>> {
     let Some(path) = path else { return Ok(None) };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(format!("cannot read `{path}`: {error}")),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{path}`")),
     };
-    let installed = was_installed(Path::new(path)).map_err(|error| format!("{error:#}"))?;
+    let installed = was_installed(Path::new(path))?;
     let off = serde_json::from_str::<serde_json::Value>(&text)
         .is_ok_and(|value| value.get("disableAllHooks").and_then(serde_json::Value::as_bool) == Some(true));
     Ok(if off {

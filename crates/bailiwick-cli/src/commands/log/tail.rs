@@ -70,7 +70,7 @@ fn line(record: &Record, format: AnswerFormat, clock: Clock) -> String {
     }
 }
 
-/// What is added, as it is added, until someone interrupts.
+/// What is added, as it is added, until an interrupt.
 struct Following {
     following: Follow,
     /// Up to which number a session was shown already.
@@ -82,7 +82,7 @@ struct Following {
 impl Iterator for Following {
     type Item = anyhow::Result<Chunk>;
 
-    /// Empty chunks let the terminal find out that nobody reads any more.
+    /// Empty chunks let the terminal find out that its output was closed.
     fn next(&mut self) -> Option<Self::Item> {
         if self.stopped.load(Ordering::Acquire) {
             return None;

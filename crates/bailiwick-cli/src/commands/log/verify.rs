@@ -18,7 +18,7 @@ use crate::terminal;
 /// The most sessions that are listed for people.
 const SHOWN: usize = 20;
 
-/// Before this, nobody needs to be told that it goes on.
+/// How long it runs before it shows progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long one note of progress stays.

@@ -71,7 +71,7 @@ impl Screen<'_> {
 
 /// Whether this process is in the foreground of the caller's terminal.
 fn is_in_foreground() -> bool {
-    // Where that cannot be asked the terminal is not this session's, and nobody stops it for using it.
+    // Where that cannot be asked, the terminal is not this session's, and the kernel does not stop it for using it.
     tcgetpgrp(std::io::stdin()).map_or(true, |group| group == getpgrp())
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use bailiwick_launch::{HostPlanner, PlanError, Recorder, Status};
 use bailiwick_policy::plan::Plan;
 
@@ -28,7 +29,7 @@ impl Governing {
     ///
     /// # Errors
     /// The one that cannot be looked at.
-    pub(in crate::commands) fn of(args: &Run) -> Result<Self, String> {
+    pub(in crate::commands) fn from_args(args: &Run) -> anyhow::Result<Self> {
         let mut all = Self::default();
         if let Some(Some(dir)) = &args.journal {
             let real = all.take(dir)?;
@@ -43,15 +44,14 @@ impl Governing {
     }
 
     /// The same, with another file that governs it.
-    pub(in crate::commands) fn and(mut self, file: &Path) -> Result<Self, String> {
+    pub(in crate::commands) fn and(mut self, file: &Path) -> anyhow::Result<Self> {
         let real = self.take(file)?;
         self.locked.push(real);
         Ok(self)
     }
 
-    fn take(&mut self, path: &Path) -> Result<PathBuf, String> {
-        let real =
-            real_path(path, &[]).map_err(|fault| format!("cannot look at `{}`: {fault}", path.display()))?;
+    fn take(&mut self, path: &Path) -> anyhow::Result<PathBuf> {
+        let real = real_path(path, &[]).with_context(|| format!("cannot look at `{}`", path.display()))?;
         self.named.push(path.to_owned());
         Ok(real)
     }

@@ -31,7 +31,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // Nobody is left to tell if it cannot be put back.
+        // A failure here cannot be reported any more.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.0);
     }
 }
@@ -53,7 +53,7 @@ pub(super) enum Woken {
     Ended,
     /// A signal came.
     Signal,
-    /// A command that reaches nobody asks for a name.
+    /// A command without a granted host asks for a name.
     Name,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Relay<'a> {
     pub(super) ended: BorrowedFd<'a>,
     /// Readable when a signal has come.
     pub(super) signals: BorrowedFd<'a>,
-    /// Readable when a name is asked for that nobody answers yet.
+    /// Readable when a name is asked for and no name server runs yet.
     pub(super) names: Vec<OwnedFd>,
     /// Whether the caller still types.
     pub(super) typing: bool,

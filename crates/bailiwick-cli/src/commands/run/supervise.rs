@@ -72,7 +72,7 @@ pub(super) fn die_with_parent() -> anyhow::Result<()> {
     anyhow::ensure!(getppid() == Some(parent), "it has ended already");
     std::thread::spawn(move || {
         while poll(&mut [PollFd::new(&watched, PollFlags::IN)], None) == Err(Errno::INTR) {}
-        // The sandbox's first process hears of it and ends everything.
+        // The sandbox's first process sees it and ends everything.
         kill_process(getpid(), Signal::KILL)
     });
     Ok(())
@@ -151,7 +151,7 @@ fn pass_on(signals: &mut Signals, confined: &Launched, screen: &mut Screen<'_>) 
         match (signal, screen.master) {
             (SIGWINCH, Some(master)) => copy_size(master),
             (SIGTSTP, _) => screen.on_request(confined, signals)?,
-            // It may have ended already: then there is nobody to signal.
+            // It may have ended already: then there is no process to signal.
             _ => drop(confined.signal(signal)),
         }
     }

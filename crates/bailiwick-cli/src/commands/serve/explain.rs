@@ -49,7 +49,7 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
             let held = match &sandbox {
                 _ if !sandboxed => Held::Gate,
                 Ok(status) => Held::Sandbox(Box::new(status.clone())),
-                Err(why) => Held::Refused(why.clone()),
+                Err(why) => Held::Refused(why.to_string()),
             };
             (tool.name.to_owned(), held)
         })
@@ -65,16 +65,16 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
 }
 
 /// What the sandbox would hold for a program of this session.
-fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> Result<Status, String> {
+fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> anyhow::Result<Status> {
     let plan = shell_plan(&granted.authority, own.iter().map(PathBuf::as_path), session);
-    let plan = plan.map_err(|error| error.to_string())?;
+    let plan = plan.map_err(anyhow::Error::msg)?;
     let command = Command { cwd: Some(session.cwd().to_owned()), ..Command::new("true") };
     // Nothing is started, so there is nothing to record.
     let ready = Launch::new(&plan, command, Recorder::unrecorded("shell")).prepare();
-    ready.map(|ready| ready.status().clone()).map_err(|refusal| refusal.to_string())
+    ready.map(|ready| ready.status().clone()).map_err(anyhow::Error::msg)
 }
 
-/// Bailiwick's own folders, by their names and where these lead, as a registry has them.
+/// Bailiwick's own directories, by their names and where these lead, as a registry has them.
 fn own_dirs(journal: &Path) -> Vec<PathBuf> {
     let named = facts::kept_dirs().chain([journal.to_owned()]);
     named.flat_map(|dir| [dir.canonicalize().unwrap_or_else(|_| dir.clone()), dir]).collect()
@@ -97,7 +97,7 @@ fn text(granted: &Granted, cwd: &Path, lines: Option<&[String]>, tools: &[(Strin
         CountBound::Unlimited => writeln!(text, "  calls: no bound"),
         CountBound::AtMost(calls) => writeln!(text, "  calls: at most {calls}"),
     };
-    let _ = writeln!(text, "  folder: {}", escape::line(&cwd.to_string_lossy()));
+    let _ = writeln!(text, "  directory: {}", escape::line(&cwd.to_string_lossy()));
     let _ = writeln!(text, "\n{}", style::strong("Tools, and who holds them to it on this host"));
     for (name, held) in tools {
         let how = match held {

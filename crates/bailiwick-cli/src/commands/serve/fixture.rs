@@ -1,4 +1,4 @@
-//! `serve --fixture conformance`, in a program beside the command: nobody else needs it.
+//! `serve --fixture conformance`, in a program beside the command: no other command needs it.
 //!
 //! The fixture has no registry and no authority, and nothing of it is recorded.
 

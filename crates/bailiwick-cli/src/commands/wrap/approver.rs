@@ -2,7 +2,7 @@
 //!
 //! Consent is bound to the server, the tool as it is pinned, the exact arguments, the manifest and this session, is used up
 //! by one call, and expires. A tool of high or critical risk is never asked about through the client: some clients answer by
-//! themselves. Fails closed when the store cannot be used: nobody consented.
+//! themselves. Fails closed when the store cannot be used: that is no consent.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,8 @@ struct Kept {
 impl Approvals {
     pub(super) fn new(server: &str, checked: &Checked, pins: KeptPins, state: State) -> anyhow::Result<Self> {
         let manifest = checked.manifest();
-        let taken = Snapshot::of(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+        let taken =
+            Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
         let grave = manifest.tools().iter().filter(|tool| tool.risk() >= Some(Risk::High));
         Ok(Self(Arc::new(Kept {
             server: server.to_owned(),

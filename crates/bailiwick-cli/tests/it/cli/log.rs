@@ -92,12 +92,12 @@ fn tail_is_of_the_newest_session_unless_one_is_named() {
     let later = bailiwick_journal::Options { clock: || journal::NOON + 1, ..journal::still() };
     let name = "a-later-one".parse().unwrap();
     let journal = bailiwick_journal::Journal::open(&demo.dir(), name, later).unwrap();
-    let event = bailiwick_journal::format::Event::new(bailiwick_journal::format::Kind::Fault);
+    let event = bailiwick_journal::format::Event::new(bailiwick_journal::format::RecordKind::Fault);
     journal.append(event.with_server("s\u{1b}[2J")).unwrap();
     journal.close().unwrap();
     assert_eq!(demo.lines(&[])[0]["session"], "a-later-one");
     assert_eq!(seqs(&demo.lines(&["--session", "demo", "-n", "1"])), [17]);
-    assert_eq!(demo.lines(&["--session", "nobody"]).len(), 0);
+    assert_eq!(demo.lines(&["--session", "unknown"]).len(), 0);
     let text = demo.log(&["tail", "--format", "text"]).out;
     assert!(
         text.contains("2026-01-01T12:00:00.000Z  a-later-one:0  -        fault  server s\\u{1b}[2J"),
@@ -185,7 +185,7 @@ fn an_export_is_one_document() {
     assert_eq!(document["format"], "bailiwick.journal/1");
     assert_eq!(seqs(document["events"].as_array().unwrap()), [4, 5, 7, 8, 10, 11, 12, 13, 17]);
     assert_eq!(document["unreadable"], serde_json::json!([]));
-    assert_eq!(demo.json(&["export", "--tool", "nobody"])["events"], serde_json::json!([]));
+    assert_eq!(demo.json(&["export", "--tool", "unknown"])["events"], serde_json::json!([]));
     let out = demo.temp.path().join("out.json");
     let ran = demo.log(&["export", "--format", "json", "--out", out.to_str().unwrap()]);
     assert_eq!((ran.exit, ran.err.as_str()), (0, ""));

@@ -56,7 +56,7 @@ fn without_user_namespaces_landlock_holds_what_it_says_or_refuses_by_floor() {
     }
     assert_eq!(output.status.code(), Some(0), "the program itself runs: {said}");
     let Some(output) = degraded(&[&lax[..], &program].concat()) else { return };
-    assert_eq!(output.status.code(), Some(1), "a file nobody granted is not read");
+    assert_eq!(output.status.code(), Some(1), "a file that is not granted is not read");
     let strict = ["--backend", "landlock", "--require", "fs=kernel:exact"];
     let Some(output) = degraded(&[&strict[..], &program].concat()) else { return };
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-// Races against whoever judges names: everything that a call names is changed while the call waits.
+// Races against the judge of names: everything that a call names is changed while the call waits.
 // races DIR SECONDS [KIND]: DIR is writable, and `.mcp.json` must never be in it, `.git/config` never change.
 #define _GNU_SOURCE
 #include <errno.h>

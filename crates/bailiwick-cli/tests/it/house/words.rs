@@ -1,4 +1,4 @@
-//! Words that must not be in the tree: unfinished work, silenced tests, `unsafe` outside its one folder, and
+//! Words that must not be in the tree: unfinished work, silenced tests, vague words, `unsafe` outside its one directory, and
 //! paths that exist on one machine only.
 //!
 //! The words are put together from halves here, or this file would breach its own rule.
@@ -11,14 +11,31 @@ use bailiwick_testkit::skip;
 const UNFINISHED: [&str; 4] =
     [concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("FIX", "ME"), concat!("#[ig", "nore")];
 
-/// The only folder whose files may hold `unsafe` code.
+/// The only directory whose files may hold `unsafe` code.
 const UNSAFE_HOME: &str = "crates/bailiwick-confine/src/sys/";
 
 /// Names that examples and fixtures may use for a person's home.
 const MADE_UP_PEOPLE: [&str; 9] = ["agent", "alice", "alice.smith", "app", "bob", "dev", "me", "user", "you"];
 
+/// Words that name neither the user, the process nor the host that is meant, and a word of desktops.
+const VAGUE: [&str; 9] = [
+    concat!("who", "ever"),
+    concat!("whom", "ever"),
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("any", "body"),
+    concat!("every", "body"),
+    concat!("ac", "cord"),
+    concat!("fol", "der"),
+    concat!("fol", "ders"),
+];
+
+/// Texts that are input: their words are not ours.
+const INPUT: [&str; 4] = ["/corpus/", "/fixtures/", "fuzz/seeds/", "LICENSE"];
+
 /// Parts of a path that only a developer's own machine has.
-const TOOLCHAIN_FOLDERS: [&str; 2] = [concat!("/.cargo", "/registry/"), concat!("/.rustup", "/toolchains/")];
+const TOOLCHAIN_DIRECTORIES: [&str; 2] =
+    [concat!("/.cargo", "/registry/"), concat!("/.rustup", "/toolchains/")];
 
 #[test]
 fn no_file_holds_a_forbidden_word() {
@@ -52,7 +69,29 @@ fn breach(name: &str, line: &str, root: &Path) -> Option<String> {
     if name.ends_with(".rs") && !name.starts_with(UNSAFE_HOME) && has_unsafe_code(line) {
         return Some(format!("unsafe code outside {UNSAFE_HOME}"));
     }
+    if let Some(word) = vague_word(name, line) {
+        return Some(format!("`{word}`: name who or what is meant"));
+    }
     foreign_path(line, root).map(|path| format!("`{path}` exists on one machine only"))
+}
+
+/// A vague word that is neither an account (`"…"`, `…:`) nor a whole quoted word of a format.
+fn vague_word(name: &str, line: &str) -> Option<&'static str> {
+    if INPUT.iter().any(|part| name.contains(part)) {
+        return None;
+    }
+    VAGUE.into_iter().find(|word| {
+        let (first, rest) = word.split_at(1);
+        let capital = first.to_ascii_uppercase() + rest;
+        line.match_indices(word).chain(line.match_indices(&capital)).any(|(at, _)| {
+            let before = line.get(..at).and_then(|text| text.chars().next_back());
+            let after = line.get(at + word.len()..).and_then(|text| text.chars().next());
+            let whole = ![before, after].iter().flatten().any(char::is_ascii_alphanumeric);
+            let quoted = before == Some('"') && after == Some('"');
+            let account = after == Some(':') || before == Some(':');
+            whole && !quoted && !account
+        })
+    })
 }
 
 /// `unsafe` as a keyword, or a lint exemption for it; in a comment or as part of a longer word it is prose.
@@ -84,8 +123,9 @@ fn is_foreign(path: &str, root: &Path) -> bool {
     // A checkout right below `/` may share its name with a path in a fixture.
     let below_checkout = root.components().count() > 2 && Path::new(path).starts_with(root);
     let someones_home = ["/home/", "/Users/"].iter().any(|homes| is_home_of_someone(path, homes));
-    // With nothing before it, the folder followed a `~` or a variable, and that is a fair way to write it.
-    let toolchain = TOOLCHAIN_FOLDERS.iter().any(|folder| path.find(folder).is_some_and(|at| at > 0));
+    // With nothing before it, the directory followed a `~` or a variable, and that is a fair way to write it.
+    let toolchain =
+        TOOLCHAIN_DIRECTORIES.iter().any(|directory| path.find(directory).is_some_and(|at| at > 0));
     below_checkout || someones_home || toolchain
 }
 
@@ -106,6 +146,21 @@ fn absolute_paths(line: &str) -> impl Iterator<Item = &str> {
 fn the_rule_sees_unfinished_work() {
     for word in UNFINISHED {
         assert_eq!(breaches("a.md", &format!("fine\n{word}"), Path::new("/")), [format!("a.md:2: `{word}`")]);
+    }
+}
+
+#[test]
+fn the_rule_sees_vague_words_and_not_accounts() {
+    for word in VAGUE {
+        for line in [format!("// {word} reads it"), format!("fn in_{word}()"), format!("\"of a {word}\"")] {
+            assert_eq!(vague_word("src/a.rs", &line), Some(word), "{line}");
+            assert_eq!(vague_word("tests/it/corpus/a.txt", &line), None);
+        }
+        for fine in
+            [format!("(\"{word}\", 65534)"), format!("{word}:x:65534:65534:{word}:/"), format!("x{word}")]
+        {
+            assert_eq!(vague_word("src/a.rs", &fine), None, "{fine}");
+        }
     }
 }
 
@@ -133,7 +188,7 @@ fn the_rule_sees_paths_of_one_machine() {
     for line in [format!("see {homes}/jdoe/notes"), "open(\"/build/checkout/Cargo.toml\")".to_owned()] {
         assert!(foreign_path(&line, root).is_some(), "{line}");
     }
-    let registry = format!("/opt/x{}index", TOOLCHAIN_FOLDERS[0]);
+    let registry = format!("/opt/x{}index", TOOLCHAIN_DIRECTORIES[0]);
     assert!(foreign_path(&registry, root).is_some());
     let fine = [
         "/build/checkouts",

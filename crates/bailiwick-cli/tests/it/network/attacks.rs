@@ -1,4 +1,4 @@
-//! The attack table: what is tried inside, what comes of it, what is recorded, and that nobody was reached.
+//! The attack table: what is tried inside, what comes of it, what is recorded, and that no host was reached.
 
 use super::servers::{self, Authority, Files, Seen};
 use super::world::{Stage, in_world, test_name, users};
@@ -181,7 +181,7 @@ const ADDRESSES: &[Row] = &[
         reaches: 0,
     },
     Row {
-        name: "IPv6 literals, and addresses of ours that stand for nobody",
+        name: "IPv6 literals, and addresses of ours that stand for no name",
         caps: WEB,
         tries: &[
             ("http 2606:2800::1 80 good.test", "no: "),

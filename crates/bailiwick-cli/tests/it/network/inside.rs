@@ -75,7 +75,7 @@ fn attempted(words: &[&str]) -> io::Result<String> {
 /// How many connections were served.
 static SERVED: AtomicUsize = AtomicUsize::new(0);
 
-/// Echoes to whoever connects, until the client ends.
+/// Echoes to every client, until the client ends.
 fn serve(address: &str) -> io::Result<String> {
     let listener = TcpListener::bind(address)?;
     std::thread::spawn(move || {
@@ -102,7 +102,7 @@ fn connect(host: &str, port: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The status that a web server over TLS gives to a client that names `name`, or nobody (`-`).
+/// The status that a web server over TLS gives to a client that names `name`, or an unknown host (`-`).
 fn tls(stream: TcpStream, name: &str) -> io::Result<String> {
     let mut tls = rustls::StreamOwned::new(hello(name), stream);
     tls.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").map_err(alert)?;
@@ -299,6 +299,6 @@ fn hello(name: &str) -> ClientConnection {
         .with_custom_certificate_verifier(Arc::new(Anyone))
         .with_no_client_auth();
     config.enable_sni = name != "-";
-    let name = if name == "-" { "nobody.test" } else { name };
+    let name = if name == "-" { "unnamed.test" } else { name };
     ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap()
 }

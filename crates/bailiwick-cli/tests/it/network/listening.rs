@@ -47,7 +47,7 @@ const ROWS: &[Row] = &[
         reached: &["127.0.0.1:7070"],
         unreached: &["93.184.216.34:7070"],
     },
-    // The same server without the grant: nobody reaches it.
+    // The same server without the grant: no client reaches it.
     Row {
         caps: &[],
         serve: "serve 0.0.0.0:7070",

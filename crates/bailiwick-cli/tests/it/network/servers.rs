@@ -39,14 +39,14 @@ impl Seen {
 /// What a web server has: path and content.
 pub(super) type Files = Arc<BTreeMap<String, Vec<u8>>>;
 
-/// The files below a folder, as a web server shows them.
+/// The files below a directory, as a web server shows them.
 pub(super) fn files(dir: &Path) -> Files {
     let mut found = BTreeMap::new();
-    let mut folders = vec![dir.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir().unwrap().map(Result::unwrap) {
+    let mut directories = vec![dir.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir().unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() {
-                folders.push(entry.path());
+                directories.push(entry.path());
             } else {
                 let path = format!("/{}", entry.path().strip_prefix(dir).unwrap().display());
                 found.insert(path, std::fs::read(entry.path()).unwrap());
@@ -56,7 +56,7 @@ pub(super) fn files(dir: &Path) -> Files {
     Arc::new(found)
 }
 
-/// Somebody whom clients trust to say who is who.
+/// A certificate authority that the clients trust.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, as clients are given it.
@@ -67,7 +67,7 @@ impl Authority {
     pub(super) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // Not the name that servers have by default: a certificate by its own name would be nobody's.
+        // Not the name that servers have by default: a certificate that names itself as its issuer would be untrusted.
         params.distinguished_name.push(rcgen::DnType::CommonName, "the test's authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

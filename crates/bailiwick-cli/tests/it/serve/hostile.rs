@@ -65,8 +65,8 @@ fn a_reader_that_goes_away_ends_it_cleanly() {
     served.send(shell(1, json!({ "program": "sleep", "args": ["600"] })).to_string());
     served.ping();
     // The thread that reads the output ends with its receiver, and with it the pipe.
-    let (_, nobody) = std::sync::mpsc::channel();
-    drop(std::mem::replace(&mut served.lines, nobody));
+    let (_, closed) = std::sync::mpsc::channel();
+    drop(std::mem::replace(&mut served.lines, closed));
     for _ in 0..50 {
         let input = served.input.as_mut().unwrap();
         if input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n").is_err() {

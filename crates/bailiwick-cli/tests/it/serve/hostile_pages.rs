@@ -1,4 +1,4 @@
-//! Pages that want to hurt whoever reads them, fetched as an agent would, each read by the real program in its sandbox:
+//! Pages that attack their reader, fetched as an agent would, each read by the real program in its sandbox:
 //! every one is answered in bounded time and size, and what is shown of it holds nothing that acts on a terminal.
 
 use std::io::Write as _;
@@ -229,7 +229,7 @@ fn every_hostile_page_is_answered_and_none_does_harm() {
     });
     let home = home();
     let command = command(&home, &["--cap", &format!("net:connect:{at}")]);
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let (mut failed, mut kinds) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
     let numbered: Vec<(usize, &Attempt)> = attempts.iter().enumerate().collect();
     for some in numbered.chunks(AT_ONCE) {

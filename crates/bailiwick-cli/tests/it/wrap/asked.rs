@@ -47,7 +47,7 @@ fn a_server_asks_people_with_leave_and_under_its_own_name() {
     let world = World::new();
     let mut wrapped = world.wrap_script(MANIFEST, &[], SCRIPT);
     let ask = call(1, "ask", &json!({}));
-    assert_eq!(text(&wrapped.ask(&ask)), "refused", "nobody was asked");
+    assert_eq!(text(&wrapped.ask(&ask)), "refused", "no person was asked");
     approve_what_waits(&world);
     let asked = wrapped.ask(&ask);
     assert_eq!(asked["method"], "elicitation/create", "{asked}");

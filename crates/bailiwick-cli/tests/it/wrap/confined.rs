@@ -19,7 +19,7 @@ capabilities = []
 constraints = { confirm = true }
 "#;
 
-/// Answers call 1 with whether it could open a file that nobody granted, and call 2 with a variable.
+/// Answers call 1 with whether it could open a file that was not granted, and call 2 with a variable.
 const SCRIPT: &str = r#"
     *'"id":1,'*|*'"id":1}'*) x=closed; [ -r "$SECRET_FILE_OF_TEST" ] && x=seen; if read -r y < FILE; then x=open; fi
         printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;
@@ -58,7 +58,7 @@ fn a_secret_is_given_and_never_comes_back() {
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(manifest).args(["--", "/bin/sh", "-c", &script]);
     command.env("SHELF_TOKEN", "tok-12345-abc").env("OTHER_TOKEN", "not-granted");
-    let mut wrapped = super::Wrapped::of(command);
+    let mut wrapped = super::Wrapped::spawned(command);
     assert_eq!(text(&wrapped.ask(&call(2, "look", &json!({})))), "[[secret SHELF_TOKEN]][]");
     drop(wrapped.end());
 }

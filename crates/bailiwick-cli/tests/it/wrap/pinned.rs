@@ -100,7 +100,7 @@ fn damaged_pins_start_nothing_until_they_are_removed() {
     assert_eq!(server.seen().2, [true, true]);
 }
 
-/// A server that tells whoever asks what a file says, and runs every call.
+/// A server that tells every client what a file says, and runs every call.
 fn telling(world: &World, manifest: &str) -> Wrapped {
     let file = world.path("told").display().to_string();
     let manifest = format!("{manifest}\n").replace("TOLD", &file);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Container, IMAGE, INTERNAL, USER};
 use crate::{Egress, Refusal, script};
 
-/// Stands for the image of the proxy, until someone says which.
+/// A placeholder for the image of the proxy, to be filled in.
 const PROXY_IMAGE: &str = "EGRESS_IMAGE";
 
 /// The configuration of the proxy.

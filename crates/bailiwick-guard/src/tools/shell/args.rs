@@ -51,7 +51,7 @@ pub(super) fn schema() -> Value {
                 "default": "safe",
                 "description": "What runs `cmd`; `bash` needs `exec:spawn:bash`.",
             },
-            "cwd": text("Where to run; the session's folder if absent."),
+            "cwd": text("Where to run; the session's directory if absent."),
             "env": {
                 "type": "object",
                 "additionalProperties": { "type": "string" },
@@ -96,7 +96,7 @@ fn bad(what: &str) -> ToolError {
     args::wrong("shell", what)
 }
 
-/// One form and not both. Who is neither is told so, whatever is null: guardrails read the first of these keys.
+/// One form and not both. `null` counts as given, because guardrails read the first of these keys.
 fn work(fields: &Map<String, Value>) -> Result<Work, ToolError> {
     if let Some(key) = ["program", "cmd"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_null))
     {

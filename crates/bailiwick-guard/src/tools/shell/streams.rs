@@ -66,7 +66,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     (1..4).find(begins).unwrap_or(0)
 }
 
-/// Writes the input and closes it; ends early when nobody reads any more.
+/// Writes the input and closes it; ends early when the reader closes its end.
 pub(super) async fn feed(input: Option<(pipe::Sender, String)>) {
     if let Some((mut pipe, text)) = input {
         drop(pipe.write_all(text.as_bytes()).await);

@@ -105,7 +105,7 @@ impl WebFetch {
     }
 }
 
-/// Where a host leads. `localhost` is this machine and asked of nobody.
+/// Where a host leads. `localhost` is this machine; no name server is asked.
 async fn resolved(lookup: &Lookup, host: &Host) -> Vec<IpAddr> {
     let addresses = match host {
         Host::Ip(ip) => vec![*ip],

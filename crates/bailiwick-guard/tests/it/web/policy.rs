@@ -250,7 +250,7 @@ fn every_hop_is_judged() {
         let text = from_loopback(&server, "/", json!({})).unwrap_err().to_string();
         assert!(text.contains("redirected"), "{to}: {text}");
     }
-    assert!(secret.heads().is_empty(), "nobody came");
+    assert!(secret.heads().is_empty(), "no request came");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_name_that_is_not_granted_is_not_even_resolved() {
         )
         .is_err()
     );
-    assert!(asked.lock().unwrap().is_empty(), "and localhost is asked of nobody");
+    assert!(asked.lock().unwrap().is_empty(), "and no name server is asked for localhost");
     let (resolver, _) = dns(|_, _| vec![]);
     let none = fetch(
         WebFetch::new().with_resolver(resolver),

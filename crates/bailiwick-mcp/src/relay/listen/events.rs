@@ -95,7 +95,7 @@ impl Event {
 }
 
 impl EventSink {
-    /// Puts an event in; `false` if nobody hears it.
+    /// Puts an event in; `false` if no stream is open for it.
     pub(super) fn send(&self, event: Event) -> bool {
         let load = self.load.fetch_add(event.size(), Ordering::AcqRel);
         load < FULL && self.sender.send(event).is_ok()

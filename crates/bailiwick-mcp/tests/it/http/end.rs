@@ -62,7 +62,7 @@ fn the_end_cuts_off_what_runs_and_closes_what_is_open() {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
     }
-    assert!(TcpStream::connect(("127.0.0.1", server.port)).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(("127.0.0.1", server.port)).is_err(), "the listener is closed");
 }
 
 #[test]

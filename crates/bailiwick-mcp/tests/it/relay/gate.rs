@@ -165,7 +165,7 @@ fn what_a_server_asks_its_client_for_needs_leave() {
             .await;
         let roots: serde_json::Value = serde_json::from_str(&relayed.arrived().await).unwrap();
         assert_eq!(roots["result"]["roots"], json!([{ "uri": "file:///notes/a" }]));
-        // Nobody asked for this.
+        // The client did not ask for this.
         relayed.send(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
         relayed.send(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
         assert!(relayed.arrived().await.contains("ping"));

@@ -27,7 +27,7 @@ const KNOWN: [(&str, &str, Refinement, &str); 7] = [
     ("code", "true", Refinement::Code, "fs:read"),
 ];
 
-/// The refinements of one capability that nobody has taken yet.
+/// The refinements of one capability that were not read yet.
 pub(super) struct Refinements(Vec<(Refinement, Span)>);
 
 impl Refinements {

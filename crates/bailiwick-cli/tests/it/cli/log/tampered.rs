@@ -66,7 +66,7 @@ fn another_history_with_another_key_is_found_against_what_was_kept() {
     assert!(ran.out.contains("replaced-key: it was signed with key "), "{}", ran.out);
     let ran = demo.log(&["verify", "--head", &head, "--format", "text"]);
     assert!(ran.exit == 1 && ran.out.contains("demo.000000.jsonl:19: rewritten: "), "{}", ran.out);
-    let gone = format!("gone:1:{}", Digest::of(b"x"));
+    let gone = format!("gone:1:{}", Digest::sha256(b"x"));
     assert_eq!(demo.log(&["verify", "--head", &gone]).exit, 1);
 }
 
@@ -94,7 +94,7 @@ fn a_line_that_is_no_record_is_named_and_never_left_out_in_silence() {
 #[test]
 fn nothing_is_not_intact() {
     let demo = Demo::new();
-    assert_eq!(demo.log(&["verify", "--session", "nobody"]).exit, 3);
+    assert_eq!(demo.log(&["verify", "--session", "unknown"]).exit, 3);
     std::fs::remove_file(demo.segment()).unwrap();
     let ran = demo.log(&["verify", "--format", "text"]);
     assert!(ran.exit == 1 && ran.out.contains(": missing-session: "), "{}", ran.out);
