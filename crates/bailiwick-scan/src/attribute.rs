@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::model::{Language, Reason, ScopeKind, ToolSite, Value};
 use crate::report::{CodeSpan, Deeds, Tool, Unknown, Use};
-use crate::resolve::{AbstractValue, Evaluator, Frame, Package, ScopeId};
+use crate::resolve::{Evaluator, Frame, Package, Resolved, ScopeId};
 
 /// The most ways that are followed for one tool.
 const WAYS: usize = 3_000;
@@ -21,7 +21,7 @@ struct Plan {
     language: Language,
     unit: usize,
     extent: (usize, usize),
-    handlers: Vec<AbstractValue>,
+    handlers: Vec<Resolved>,
     declared: Option<Vec<String>>,
     /// The branches of other tools, which are not its own.
     others: BTreeSet<ScopeId>,
@@ -118,8 +118,8 @@ fn plans(evaluator: &Evaluator<'_>) -> Planned {
         for site in &unit.tools {
             let frame = Frame { at: (index, site.scope), env: Rc::default() };
             let values = site.handlers.iter().map(|value| evaluator.value(&frame, value));
-            let scopes = site.scopes.iter().map(|scope| AbstractValue::Function((index, *scope), None));
-            let handlers: Vec<AbstractValue> = scopes.chain(values).collect();
+            let scopes = site.scopes.iter().map(|scope| Resolved::Function((index, *scope), None));
+            let handlers: Vec<Resolved> = scopes.chain(values).collect();
             let plan = Plan {
                 name: name(evaluator, &frame, site),
                 language: unit.language,
@@ -149,7 +149,7 @@ fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> String {
         other => other,
     };
     match evaluator.value(frame, bare) {
-        AbstractValue::Text { text, whole: true } if !text.is_empty() => text,
+        Resolved::Text { text, whole: true } if !text.is_empty() => text,
         _ => site.fallback.clone(),
     }
 }
@@ -186,8 +186,8 @@ fn dispatched(evaluator: &Evaluator<'_>, plan: &Plan) -> Vec<Plan> {
     branches.iter().map(one).collect()
 }
 
-fn scope_of(abstract_value: &AbstractValue) -> Option<ScopeId> {
-    if let AbstractValue::Function(at, _) = abstract_value { Some(*at) } else { None }
+fn scope_of(resolved: &Resolved) -> Option<ScopeId> {
+    if let Resolved::Function(at, _) = resolved { Some(*at) } else { None }
 }
 
 fn place(unit: usize, (start, end): (usize, usize)) -> CodeSpan {
@@ -225,8 +225,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows a handler.
-    fn start(&mut self, handler: &AbstractValue) {
-        if let AbstractValue::Function(at, this) = handler {
+    fn start(&mut self, handler: &Resolved) {
+        if let Resolved::Function(at, this) = handler {
             let env = this.iter().map(|this| ((at.1, "this".to_owned()), (**this).clone())).collect();
             self.visit(&Frame { at: *at, env: Rc::new(env) });
         }

@@ -1,15 +1,15 @@
 //! Names to what they stand for, across the files of a package.
 //!
 //! Flow is not followed: a name that is given several values stands for the first that can be told, and for no text
-//! if they differ. Whatever cannot be told is [`AbstractValue::Unknown`], never a guess.
+//! if they differ. Whatever cannot be told is [`Resolved::Unknown`], never a guess.
 
-mod abstract_value;
 mod eval;
 mod modules;
+mod resolved;
 mod text;
 
-pub(crate) use abstract_value::{AbstractValue, Args};
 pub(crate) use eval::{Evaluator, Found, Frame};
+pub(crate) use resolved::{Args, Resolved};
 pub(crate) use text::text_of;
 
 use std::collections::HashMap;

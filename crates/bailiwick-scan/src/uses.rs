@@ -3,7 +3,7 @@
 use crate::knowledge::{Knowledge, Rule};
 use crate::model::Value;
 use crate::report::UseKind;
-use crate::resolve::{AbstractValue, Args, text_of};
+use crate::resolve::{Args, Resolved, text_of};
 use crate::target::Target;
 
 /// The shell that runs command lines.
@@ -75,7 +75,7 @@ fn modes(rule: &Rule, site: &Site<'_>) -> Vec<UseKind> {
     let place = rule.mode.as_deref().unwrap_or_default();
     match things(place, site).next() {
         None => vec![UseKind::Read],
-        Some(AbstractValue::Text { text, whole: true }) => {
+        Some(Resolved::Text { text, whole: true }) => {
             let writes = text.contains(['w', 'a', 'x', '+']);
             match (text.contains(['r', '+']), writes) {
                 (true, true) => vec![UseKind::Read, UseKind::Write],
@@ -105,7 +105,7 @@ fn host(rule: &Rule, place: &str, site: &Site<'_>) -> Option<Target> {
     let scheme = rule.scheme.as_deref();
     things(place, site).find_map(|thing| match &thing {
         // `(host, port)`
-        AbstractValue::List(parts) => {
+        Resolved::List(parts) => {
             let (name, whole) = text_of(site.known, parts.first()?)?;
             let port = parts.get(1).and_then(|port| text_of(site.known, port))?.0.parse().ok();
             Target::host(&name, whole, port, scheme)
@@ -138,13 +138,13 @@ fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(UseKind, Option<T
     let in_shell = match asked {
         None => false,
         Some("always") => true,
-        Some(place) => things(place, site).next().is_some_and(|thing| {
-            thing != AbstractValue::text("False") && thing != AbstractValue::text("false")
-        }),
+        Some(place) => things(place, site)
+            .next()
+            .is_some_and(|thing| thing != Resolved::text("False") && thing != Resolved::text("false")),
     };
     let first = things(place, site).next();
     let text = match &first {
-        Some(AbstractValue::List(words)) => words.first().and_then(|word| text_of(site.known, word)),
+        Some(Resolved::List(words)) => words.first().and_then(|word| text_of(site.known, word)),
         Some(thing) => text_of(site.known, thing),
         None => None,
     };
@@ -167,11 +167,11 @@ fn texts<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = (String
 }
 
 /// The things at a place, in the order in which they are tried.
-fn things<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = AbstractValue> + 'a {
+fn things<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = Resolved> + 'a {
     place.split_whitespace().filter_map(|one| thing(one, site))
 }
 
-fn thing(place: &str, site: &Site<'_>) -> Option<AbstractValue> {
+fn thing(place: &str, site: &Site<'_>) -> Option<Resolved> {
     if let Some(rest) = place.strip_prefix("receiver") {
         let made = site.made?;
         return match rest.strip_prefix('.') {
@@ -183,7 +183,7 @@ fn thing(place: &str, site: &Site<'_>) -> Option<AbstractValue> {
     argument(place, site.args)
 }
 
-fn text_of_made(known: &Knowledge, made: &Args) -> Option<AbstractValue> {
+fn text_of_made(known: &Knowledge, made: &Args) -> Option<Resolved> {
     let parts: Option<Vec<(String, bool)>> = made.iter().map(|(_, thing)| text_of(known, thing)).collect();
     let parts = parts.filter(|parts| !parts.is_empty() && parts.iter().all(|(_, whole)| *whole))?;
     let mut text = String::new();
@@ -195,11 +195,11 @@ fn text_of_made(known: &Knowledge, made: &Args) -> Option<AbstractValue> {
         }
         text.push_str(&part);
     }
-    Some(AbstractValue::text(text))
+    Some(Resolved::text(text))
 }
 
 /// `0`, `name` or `0.key`.
-fn argument(place: &str, args: &Args) -> Option<AbstractValue> {
+fn argument(place: &str, args: &Args) -> Option<Resolved> {
     let (place, key) = place.split_once('.').map_or((place, None), |(place, key)| (place, Some(key)));
     let found = match place.parse::<usize>() {
         Ok(index) => args.iter().filter(|(name, _)| name.is_none()).nth(index),
@@ -208,7 +208,7 @@ fn argument(place: &str, args: &Args) -> Option<AbstractValue> {
     let thing = found.map(|(_, thing)| thing.clone())?;
     match (key, thing) {
         (None, thing) => Some(thing),
-        (Some(key), AbstractValue::Map(pairs)) => {
+        (Some(key), Resolved::Map(pairs)) => {
             pairs.iter().find(|(own, _)| own == key).map(|(_, thing)| thing.clone())
         }
         (Some(_), _) => None,

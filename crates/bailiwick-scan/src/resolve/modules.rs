@@ -2,13 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{AbstractValue, Package};
+use super::{Package, Resolved};
 use crate::model::{Language, Unit};
 
 impl Package<'_> {
     /// The module that `unit` means by a name.
-    pub(super) fn module(&self, unit: usize, name: &str) -> AbstractValue {
-        let Some(from) = self.unit(unit) else { return AbstractValue::Unknown };
+    pub(super) fn module(&self, unit: usize, name: &str) -> Resolved {
+        let Some(from) = self.unit(unit) else { return Resolved::Unknown };
         let found = match from.language {
             Language::Python => self.python(unit, name),
             Language::JavaScript | Language::TypeScript => self.ecma(unit, name),
@@ -16,11 +16,11 @@ impl Package<'_> {
             Language::Kotlin => None,
         };
         match found {
-            Some(unit) => AbstractValue::Module(unit),
+            Some(unit) => Resolved::Module(unit),
             None if from.language.is_ecma() => {
-                AbstractValue::Outside(name.strip_prefix("node:").unwrap_or(name).to_owned())
+                Resolved::Outside(name.strip_prefix("node:").unwrap_or(name).to_owned())
             }
-            None => AbstractValue::Outside(name.to_owned()),
+            None => Resolved::Outside(name.to_owned()),
         }
     }
 
@@ -94,9 +94,9 @@ impl Package<'_> {
     }
 
     /// `crate.a.b`, `self.a`, `super.a`, `a.b` (a module beside, else a crate).
-    fn rust(&self, unit: usize, name: &str) -> AbstractValue {
+    fn rust(&self, unit: usize, name: &str) -> Resolved {
         let (Some(from), Some((home, own))) = (self.unit(unit), self.rust_home(unit)) else {
-            return AbstractValue::Unknown;
+            return Resolved::Unknown;
         };
         let mut parts: Vec<String> = name.split('.').map(str::to_owned).collect();
         let (mut at, mut anchored) = (own, false);
@@ -123,20 +123,20 @@ impl Package<'_> {
                 None => {}
             }
         }
-        if anchored { AbstractValue::Unknown } else { AbstractValue::Outside(name.to_owned()) }
+        if anchored { Resolved::Unknown } else { Resolved::Outside(name.to_owned()) }
     }
 
     /// A module inside of a file.
-    fn below(&self, unit: usize, names: &[String]) -> AbstractValue {
-        let mut abstract_value = AbstractValue::Module(unit);
+    fn below(&self, unit: usize, names: &[String]) -> Resolved {
+        let mut resolved = Resolved::Module(unit);
         let mut outer = None;
         for name in names {
             let classes = self.unit(unit).map_or(&[][..], |unit| unit.classes.as_slice());
             let found = classes.iter().position(|class| class.name == *name && class.outer == outer);
-            let Some(found) = found else { return AbstractValue::Unknown };
-            (abstract_value, outer) = (AbstractValue::Class(unit, found), Some(found));
+            let Some(found) = found else { return Resolved::Unknown };
+            (resolved, outer) = (Resolved::Class(unit, found), Some(found));
         }
-        abstract_value
+        resolved
     }
 }
 

@@ -15,7 +15,7 @@ const MOST: usize = 9_000;
 const LARGER: [(&str, usize); 4] = [
     ("bailiwick-policy", 12_800),
     ("bailiwick-cli", 12_600),
-    ("bailiwick-confine", 9_800),
+    ("bailiwick-confine", 10_000),
     ("bailiwick-guardrails", 9_400),
 ];
 /// How many equal lines are a repetition.

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use super::ScopeId;
 
 /// Arguments, perhaps with names.
-pub(crate) type Args = Rc<Vec<(Option<String>, AbstractValue)>>;
+pub(crate) type Args = Rc<Vec<(Option<String>, Resolved)>>;
 
 /// What a value stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum AbstractValue {
+pub(crate) enum Resolved {
     /// A text, or how one begins.
     Text {
         text: String,
@@ -28,7 +28,7 @@ pub(crate) enum AbstractValue {
         args: Args,
     },
     /// A function of the package, and what it is called on.
-    Function(ScopeId, Option<Rc<AbstractValue>>),
+    Function(ScopeId, Option<Rc<Resolved>>),
     /// A class of the package.
     Class(usize, usize),
     /// One of its instances.
@@ -39,12 +39,12 @@ pub(crate) enum AbstractValue {
     },
     /// A file of the package.
     Module(usize),
-    List(Rc<Vec<AbstractValue>>),
-    Map(Rc<Vec<(String, AbstractValue)>>),
+    List(Rc<Vec<Resolved>>),
+    Map(Rc<Vec<(String, Resolved)>>),
     Unknown,
 }
 
-impl AbstractValue {
+impl Resolved {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), whole: true }
     }
@@ -59,17 +59,15 @@ impl AbstractValue {
 
     /// How deep it is, so that it can be kept only up to a bound.
     pub(crate) fn depth(&self) -> usize {
-        let of = |abstract_values: &mut dyn Iterator<Item = &Self>| {
-            1 + abstract_values.map(Self::depth).max().unwrap_or(0)
+        let of = |resolved_values: &mut dyn Iterator<Item = &Self>| {
+            1 + resolved_values.map(Self::depth).max().unwrap_or(0)
         };
         match self {
             Self::Object { args, .. } | Self::Method { args, .. } | Self::Instance { args, .. } => {
-                of(&mut args.iter().map(|(_, abstract_value)| abstract_value))
+                of(&mut args.iter().map(|(_, resolved)| resolved))
             }
-            Self::List(abstract_values) => of(&mut abstract_values.iter()),
-            Self::Map(abstract_values) => {
-                of(&mut abstract_values.iter().map(|(_, abstract_value)| abstract_value))
-            }
+            Self::List(resolved_values) => of(&mut resolved_values.iter()),
+            Self::Map(resolved_values) => of(&mut resolved_values.iter().map(|(_, resolved)| resolved)),
             Self::Function(_, Some(this)) => 1 + this.depth(),
             Self::Text { .. }
             | Self::Outside(_)
