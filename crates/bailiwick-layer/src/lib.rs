@@ -165,7 +165,7 @@ pub fn commit(
             if change.entry == EntryKind::Special {
                 return Err(LayerError::Special { path });
             }
-            if runs_code_later(&path, home) && !is_named(&path) {
+            if runs_code_later(&path, &OnHost { home, trees }) && !is_named(&path) {
                 return Err(LayerError::RunsCode { path });
             }
         }
@@ -179,20 +179,23 @@ pub fn commit(
     Ok(count)
 }
 
-fn runs_code_later(path: &Path, home: Option<&Path>) -> bool {
+fn runs_code_later(path: &Path, ground: &OnHost<'_>) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
-    run_later::role(path.as_os_str().as_bytes(), &OnHost { home }) == Role::Protected
+    run_later::role(path.as_os_str().as_bytes(), ground) == Role::Protected
 }
 
 /// What is around a path of the host.
 struct OnHost<'a> {
     home: Option<&'a Path>,
+    trees: &'a [WrittenTree],
 }
 
 impl Ground for OnHost<'_> {
     fn is_home(&self, directory: &[u8]) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
+        // The top of a tree that may be written counts as a home, as it does for the sandbox.
         run_later::is_users_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
+            || self.trees.iter().any(|tree| tree.path.as_os_str().as_bytes() == directory)
     }
 
     fn holds_git(&self, directory: &[u8]) -> bool {

@@ -16,8 +16,8 @@ use crate::{Change, ChangeKind, EntryKind, LayerError, WrittenTree};
 const MOST_CHANGES: usize = 200_000;
 /// How deep directories may lie: each takes a descriptor.
 pub(crate) const MOST_DEPTH: usize = 200;
-/// How far behind the clock the time of a change may be: the kernel stamps files once a tick.
-const TICK: Duration = Duration::from_millis(4);
+/// How far behind the clock the time of a change may be: the kernel stamps files once a tick, the longest of which is this.
+const TICK: Duration = Duration::from_millis(10);
 
 pub(crate) fn changes(tree: &WrittenTree) -> Result<Vec<Change>, LayerError> {
     let mut walk = Walk { tree, found: Vec::new() };

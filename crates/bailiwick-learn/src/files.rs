@@ -39,15 +39,10 @@ const SECRETS_OF_SYSTEM: [&str; 9] = [
     "/etc/krb5.keytab",
 ];
 /// Names of files that hold secrets wherever they lie, beginnings and ends.
+const SECRET_DIRECTORIES: [&str; 8] =
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".env"];
 const SECRET_BEGINNINGS: [&str; 6] = ["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "credentials", ".env."];
 const SECRET_ENDS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keytab", ".kdbx"];
-
-/// What is wanted of one place.
-#[derive(Default)]
-struct Wanted {
-    writes: bool,
-    by: Provenance,
-}
 
 pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
     let mut sorted = Sorted::default();
@@ -72,8 +67,8 @@ pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
 /// Everything that was touched, by what could grant it.
 #[derive(Default)]
 struct Sorted {
-    /// Directories that the command names, by variable.
-    named: BTreeMap<usize, Wanted>,
+    /// Directories that the command names, by variable, and whether something is changed there.
+    named: BTreeMap<(usize, bool), Provenance>,
     /// Directories in which something is made or removed.
     made: BTreeMap<String, Provenance>,
     /// Files that are changed and were there.
@@ -94,9 +89,7 @@ impl Sorted {
                 draft.questions.push(Question { capability: None, why, by: seen.by.clone() });
             }
             if !seen.touches.is_empty() {
-                let wanted = self.named.entry(variable).or_default();
-                wanted.writes |= changes;
-                wanted.by.add(&seen.by);
+                self.named.entry((variable, changes)).or_default().add(&seen.by);
             }
             return;
         }
@@ -160,15 +153,10 @@ impl Sorted {
     }
 
     fn name_variables(&self, evidence: &Evidence, draft: &mut Draft) {
-        for (at, wanted) in &self.named {
+        for ((at, writes), by) in &self.named {
             let Some(variable) = evidence.variables.get(*at) else { continue };
-            let capability = clean(&format!("fs:{}:${}", actions(wanted.writes), variable.name));
-            draft.lines.extend(capability.map(|capability| Line {
-                tool: None,
-                capability,
-                reason: Reason::Named,
-                by: wanted.by.clone(),
-            }));
+            let capability = format!("fs:{}:${}", actions(*writes), variable.name);
+            draft.lines.push(Line { tool: None, capability, reason: Reason::Named, by: by.clone() });
         }
     }
 
@@ -349,7 +337,9 @@ fn is_own(evidence: &Evidence, path: &AbsPath) -> bool {
 }
 
 fn secret_name(path: &AbsPath) -> Option<String> {
-    is_secret_name(path.components().last()?).then(|| "files of this name hold secrets".to_owned())
+    let is_kept = |part: &str| SECRET_DIRECTORIES.contains(&part);
+    (path.components().any(is_kept) || is_secret_name(path.components().last()?))
+        .then(|| "files of this name hold secrets".to_owned())
 }
 
 /// Whether files of this name hold secrets, wherever they lie.
@@ -387,8 +377,9 @@ const fn actions(writes: bool) -> &'static str {
 /// mean something else in a line.
 fn line_of(evidence: &Evidence, actions: &str, place: &str) -> Option<String> {
     let (path, entries) = place.strip_suffix("/*").map_or((place, ""), |dir| (dir, "/*"));
-    let line = || format!("fs:{actions}:{}{entries}", shortened(evidence, path));
-    is_plain(path).then(line).and_then(|line| clean(&line))
+    // The grammar reads variables in manifests alone: the path itself is tried.
+    let is_line = is_plain(path) && clean(&format!("fs:{actions}:{path}{entries}")).is_some();
+    is_line.then(|| format!("fs:{actions}:{}{entries}", shortened(evidence, path)))
 }
 
 /// A path as a person writes it: below where the program was started, or below the home.

@@ -161,6 +161,21 @@ fn owned(lines: Vec<Line>) -> Vec<Line> {
             all.push(Line { tool: Some(*tool), ..line.clone() });
         }
     }
+    // Who may change a place may read it too.
+    let is_covered = |line: &Line| {
+        let path = line.capability.strip_prefix("fs:read:");
+        let covers = |other: &Line, path: &str| {
+            (other.tool.is_none() || other.tool == line.tool)
+                && other.capability.strip_prefix("fs:read,write:") == Some(path)
+        };
+        path.is_some_and(|path| all.iter().any(|other| covers(other, path)))
+    };
+    let covered: Vec<bool> = all.iter().map(is_covered).collect();
+    let mut covered = covered.into_iter();
+    all.retain(|_| !covered.next().unwrap_or_default());
+    // What the server has, no tool needs again.
+    let own: Vec<String> = all.iter().filter(|line| line.tool.is_none()).map(|line| line.capability.clone()).collect();
+    all.retain(|line| line.tool.is_none() || !own.contains(&line.capability));
     all.sort_by(|one, other| (one.tool, &one.capability).cmp(&(other.tool, &other.capability)));
     all.dedup_by(|next, kept| next.tool == kept.tool && next.capability == kept.capability);
     all

@@ -4,7 +4,7 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_FOLDERS};
 
 use crate::evidence::Evidence;
-use crate::{Draft, Line, MOST_LINES, Provenance, Question, Reason, clean};
+use crate::{Draft, Line, MOST_LINES, Provenance, Question, Reason, clean, is_plain};
 
 pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
     programs(evidence, draft);

@@ -37,6 +37,10 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
         }
     }
     for (at, tool) in evidence.tools.iter().enumerate() {
+        if !is_tool_name(&tool.name) {
+            let _ = writeln!(text, "\n# A tool is left out, because a manifest cannot name it: {}", harmless(&tool.name));
+            continue;
+        }
         let _ = writeln!(text, "\n[[tools]]\nname = {}", quoted(&tool.name));
         if tool.calls == 0 {
             text.push_str("# It was not called: nothing is known of it.\n");
@@ -90,6 +94,12 @@ fn variables(text: &mut String, evidence: &Evidence, draft: &Draft) {
     for variable in used {
         let _ = writeln!(text, "{} = {}", variable.name, variable.binding);
     }
+}
+
+/// Whether a manifest can name a tool so.
+fn is_tool_name(name: &str) -> bool {
+    let text = format!("name = \"t\"\nversion = \"0\"\n[[tools]]\nname = {}\ncapabilities = []\n", quoted(name));
+    bailiwick_policy::manifest::Manifest::parse(&text).is_ok()
 }
 
 /// Who needs a line: `read_file, list_directory; 3 of 8 calls; first /srv/a`.

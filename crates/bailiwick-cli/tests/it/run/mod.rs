@@ -1,11 +1,13 @@
 //! `bailiwick run` as a person or a script uses it, and what is left when it is killed.
 
+mod dry_run;
 mod ends;
 mod git_names;
 mod hints;
 mod jobs;
 mod killed;
 mod leash;
+mod learned;
 mod limits;
 mod lost;
 mod passes;
@@ -48,6 +50,25 @@ fn out(output: &Output) -> String {
 
 fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Everything below a directory: what it is, its mode, and what a file holds or a link says.
+pub(crate) fn tree_of(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let (path, about) = (entry.path(), entry.metadata().unwrap());
+        let holds = if about.is_dir() {
+            found.extend(tree_of(&path));
+            "directory".to_owned()
+        } else if about.is_symlink() {
+            format!("{:?}", std::fs::read_link(&path).unwrap())
+        } else {
+            format!("{:?}", std::fs::read(&path).unwrap_or_default())
+        };
+        found.insert(path, format!("{:o} {holds}", about.permissions().mode()));
+    }
+    found
 }
 
 /// Whether something comes true within a while.
