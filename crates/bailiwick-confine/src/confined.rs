@@ -112,7 +112,8 @@ pub(crate) fn start<T, E: From<Fault>>(
     with: Confining,
     permit: impl FnOnce() -> Result<T, E>,
 ) -> Result<(Confined, T), E> {
-    let Confining { control, status, sockets, asks, limits, relays, watched, accesses, layer, private } = with;
+    let Confining { control, status, sockets, asks, limits, relays, watched, accesses, layer, private } =
+        with;
     let mask = signals::block_all();
     let started = clone::start(child::run, &image);
     mask.restore();

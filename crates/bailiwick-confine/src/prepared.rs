@@ -186,18 +186,8 @@ impl Prepared {
     ) -> Result<(Confined, T), E> {
         let Self { image, control, status, limits, sockets, asks, relays, watched, accesses, layer, private } =
             self;
-        let with = Confining {
-            control,
-            status,
-            sockets,
-            asks,
-            limits,
-            relays,
-            watched,
-            accesses,
-            layer,
-            private,
-        };
+        let with =
+            Confining { control, status, sockets, asks, limits, relays, watched, accesses, layer, private };
         confined::start(image, with, permit)
     }
 }

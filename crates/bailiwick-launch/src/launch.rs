@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bailiwick_confine::{
-    Accesses, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations, Options, Prepared, Refusal, Relays,
-    Status, Step, System,
+    Accesses, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations, Options, Prepared,
+    Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, SeekFrom, fchmod, mkdirat, openat, readlinkat, renameat_with, symlinkat,
-    unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, SeekFrom, fchmod, mkdirat, openat, readlinkat, renameat_with,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -55,7 +55,8 @@ fn carry(tree: &WrittenTree, change: &Change, serial: u64) -> Result<(), Errno> 
     if is_in_the_way {
         remove(lower.as_fd(), &name, 0)?;
     }
-    let spare = CString::new(format!(".bailiwick-{}-{serial}", std::process::id())).map_err(|_| Errno::INVAL)?;
+    let spare =
+        CString::new(format!(".bailiwick-{}-{serial}", std::process::id())).map_err(|_| Errno::INVAL)?;
     match kind_of(&written) {
         EntryKind::Directory => match mkdirat(&lower, &name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => return fchmod(directory(lower.as_fd(), &name)?, mode | Mode::RWXU),

@@ -76,7 +76,8 @@ impl Walk<'_> {
             .ok_or(Errno::NOENT)
             .flatten()
             .map_err(failed("look at what was written to", path))?;
-        let there = lower.map(|lower| look(lower, name)).transpose().map_err(failed("look at", path))?.flatten();
+        let there =
+            lower.map(|lower| look(lower, name)).transpose().map_err(failed("look at", path))?.flatten();
         if is_whiteout(&written) {
             return match (lower, there) {
                 (Some(lower), Some(_)) => self.deleted(path, lower, name, depth),
@@ -104,8 +105,7 @@ impl Walk<'_> {
                 let is_newer = is_newer
                     || (old == Some(EntryKind::Directory) && self.holds_newer(path, lower, name, depth)?);
                 let differs = old != Some(kind)
-                    || differs((upper, &written), (lower, &there), name)
-                        .map_err(failed("compare", path))?;
+                    || differs((upper, &written), (lower, &there), name).map_err(failed("compare", path))?;
                 if differs { self.note(ChangeKind::Modified, path, kind, is_newer) } else { Ok(()) }
             }
             _ => self.note(ChangeKind::Added, path, kind, false),
@@ -144,7 +144,9 @@ impl Walk<'_> {
         for name in names(own.as_fd()).map_err(failed("list", path))? {
             let Some(there) = look(own.as_fd(), &name).map_err(failed("look at", path))? else { continue };
             let is_newer = match kind_of(&there) {
-                EntryKind::Directory => self.holds_newer(&below(path, &name), own.as_fd(), &name, depth + 1)?,
+                EntryKind::Directory => {
+                    self.holds_newer(&below(path, &name), own.as_fd(), &name, depth + 1)?
+                }
                 EntryKind::File | EntryKind::Link | EntryKind::Special => self.is_newer(&there),
             };
             if is_newer {
@@ -176,9 +178,17 @@ impl Walk<'_> {
 /// Whether the host changed an entry after that time.
 #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
 pub(crate) fn is_newer(there: &Stat, since: SystemTime) -> bool {
-    #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions, reason = "the field types differ")]
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_fallible_conversions,
+        reason = "the field types differ"
+    )]
     let seconds = u64::try_from(there.st_ctime).unwrap_or(0);
-    #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions, reason = "the field types differ")]
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_fallible_conversions,
+        reason = "the field types differ"
+    )]
     let nanoseconds = u32::try_from(there.st_ctime_nsec).unwrap_or(0);
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds) + TICK > since
 }
@@ -224,7 +234,8 @@ fn is_whiteout(found: &Stat) -> bool {
 /// Whether nothing of the host's directory of that name is there any more.
 pub(crate) fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     let mut value = [0; 4];
-    fgetxattr(directory, c"user.overlay.opaque", &mut value).is_ok_and(|length| length > 0 && value[0] == b'y')
+    fgetxattr(directory, c"user.overlay.opaque", &mut value)
+        .is_ok_and(|length| length > 0 && value[0] == b'y')
 }
 
 /// The names in a directory, in order.
@@ -273,7 +284,9 @@ fn contents_differ(one: std::fs::File, other: std::fs::File) -> Result<bool, Err
             (Ok(None), Ok(None)) => return Ok(false),
             (Ok(one), Ok(other)) if one == other => {}
             (Ok(_), Ok(_)) => return Ok(true),
-            (Err(fault), _) | (_, Err(fault)) => return Err(Errno::from_io_error(&fault).unwrap_or(Errno::IO)),
+            (Err(fault), _) | (_, Err(fault)) => {
+                return Err(Errno::from_io_error(&fault).unwrap_or(Errno::IO));
+            }
         }
     }
 }

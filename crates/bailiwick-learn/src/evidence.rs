@@ -165,7 +165,11 @@ impl Evidence {
         }
         let by = self.provenance(tool, path);
         let seen = self.paths.entry(path.to_owned()).or_default();
-        if is_shown { seen.touches.insert(touch) } else { seen.refused.insert(touch) };
+        if is_shown {
+            seen.touches.insert(touch)
+        } else {
+            seen.refused.insert(touch)
+        };
         seen.by.add(&by);
     }
 
@@ -208,7 +212,8 @@ impl Evidence {
 
     /// Who touches something now: a call counts once, however often it does.
     fn provenance(&mut self, tool: Option<usize>, first: &str) -> Provenance {
-        let mut by = Provenance { background: tool.is_none(), first: first.to_owned(), ..Provenance::default() };
+        let mut by =
+            Provenance { background: tool.is_none(), first: first.to_owned(), ..Provenance::default() };
         if let Some(tool) = tool {
             let (last, count) = self.counted.entry((first.to_owned(), tool)).or_default();
             *count += usize::from(*last != self.call);

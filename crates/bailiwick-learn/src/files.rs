@@ -83,9 +83,13 @@ impl Sorted {
     fn take(&mut self, evidence: &Evidence, path: &AbsPath, seen: &PathSeen, draft: &mut Draft) {
         let changes = seen.touches.iter().any(|touch| touch.changes());
         if let Some(variable) = variable_of(evidence, path) {
-            if let Some(why) = secret_name(path).filter(|_| !seen.refused.is_empty() || !seen.touches.is_empty()) {
+            if let Some(why) =
+                secret_name(path).filter(|_| !seen.refused.is_empty() || !seen.touches.is_empty())
+            {
                 let name = evidence.variables.get(variable).map_or("", |variable| &variable.name);
-                let why = format!("{why}, and `${name}` covers it: keep it elsewhere if the program need not see it");
+                let why = format!(
+                    "{why}, and `${name}` covers it: keep it elsewhere if the program need not see it"
+                );
                 draft.questions.push(Question { capability: None, why, by: seen.by.clone() });
             }
             if !seen.touches.is_empty() {
@@ -105,7 +109,10 @@ impl Sorted {
         };
         if is_brought_along(evidence, path) {
             // Compiled Python is written beside the source where that is possible, and done without elsewhere.
-            if opened && !path.components().any(|part| part == "__pycache__") && !seen.refused.contains(&Touch::Read) {
+            if opened
+                && !path.components().any(|part| part == "__pycache__")
+                && !seen.refused.contains(&Touch::Read)
+            {
                 let why = "it wants to change what it was started from, which stays as it is".to_owned();
                 draft.questions.push(Question { capability: None, why, by: seen.by.clone() });
             }
@@ -143,12 +150,7 @@ impl Sorted {
         } else if seen.touches.contains(&Touch::List) {
             self.listed.entry(text.to_owned()).or_default().add(&seen.by);
         } else if seen.touches.contains(&Touch::Read) {
-            self.read
-                .entry(parent.to_owned())
-                .or_default()
-                .entry(name.to_owned())
-                .or_default()
-                .add(&seen.by);
+            self.read.entry(parent.to_owned()).or_default().entry(name.to_owned()).or_default().add(&seen.by);
         }
     }
 
@@ -162,8 +164,11 @@ impl Sorted {
 
     /// Directories in which files are made, and files that are changed.
     fn write(&self, evidence: &Evidence, draft: &mut Draft) {
-        let outermost: BTreeMap<&String, &Provenance> =
-            self.made.iter().filter(|(dir, _)| !self.made.keys().any(|other| lies_below(dir, other))).collect();
+        let outermost: BTreeMap<&String, &Provenance> = self
+            .made
+            .iter()
+            .filter(|(dir, _)| !self.made.keys().any(|other| lies_below(dir, other)))
+            .collect();
         let mut wanted = Vec::new();
         for (dir, by) in outermost {
             let mut by = by.clone();
@@ -389,7 +394,9 @@ fn shortened(evidence: &Evidence, path: &str) -> String {
         (own != "/" && (path == own || lies_below(path, &own)))
             .then(|| format!("{short}{}", path.get(own.len()..).unwrap_or_default()))
     };
-    below(&evidence.here, "$WORKSPACE").or_else(|| below(&evidence.home, "~")).unwrap_or_else(|| path.to_owned())
+    below(&evidence.here, "$WORKSPACE")
+        .or_else(|| below(&evidence.home, "~"))
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether a path lies below a directory.

@@ -11,10 +11,10 @@
 //!
 //! let mut evidence = Evidence::new("notes");
 //! evidence.touch(None, "/opt/notes/settings.toml", Touch::Read, true);
-//! evidence.touch(None, "/home/anna/.ssh/id_ed25519", Touch::Read, true);
+//! evidence.touch(None, "/home/alice/.ssh/id_ed25519", Touch::Read, true);
 //! let draft = draft(&evidence);
 //! assert_eq!(draft.lines[0].capability, "fs:read:/opt/notes/settings.toml");
-//! assert_eq!(draft.questions[0].capability.as_deref(), Some("fs:read:/home/anna/.ssh/id_ed25519"));
+//! assert_eq!(draft.questions[0].capability.as_deref(), Some("fs:read:/home/alice/.ssh/id_ed25519"));
 //! ```
 //!
 //! # Laws
@@ -174,7 +174,8 @@ fn owned(lines: Vec<Line>) -> Vec<Line> {
     let mut covered = covered.into_iter();
     all.retain(|_| !covered.next().unwrap_or_default());
     // What the server has, no tool needs again.
-    let own: Vec<String> = all.iter().filter(|line| line.tool.is_none()).map(|line| line.capability.clone()).collect();
+    let own: Vec<String> =
+        all.iter().filter(|line| line.tool.is_none()).map(|line| line.capability.clone()).collect();
     all.retain(|line| line.tool.is_none() || !own.contains(&line.capability));
     all.sort_by(|one, other| (one.tool, &one.capability).cmp(&(other.tool, &other.capability)));
     all.dedup_by(|next, kept| next.tool == kept.tool && next.capability == kept.capability);

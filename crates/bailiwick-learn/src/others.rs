@@ -25,7 +25,8 @@ fn programs(evidence: &Evidence, draft: &mut Draft) {
     for (path, by) in &evidence.programs {
         let Some(name) = name_of(evidence, path) else { continue };
         let capability = is_plain(&name).then(|| format!("exec:spawn:{name}")).and_then(|line| clean(&line));
-        let is_known = capability.as_ref().is_some_and(|own| draft.lines.iter().any(|line| line.capability == *own));
+        let is_known =
+            capability.as_ref().is_some_and(|own| draft.lines.iter().any(|line| line.capability == *own));
         if is_known {
             continue;
         }
@@ -69,11 +70,16 @@ fn hosts(evidence: &Evidence, draft: &mut Draft) {
         }
         // A name that was asked for before it was connected to is the same question.
         let is_named_again = port.is_none()
-            && evidence.hosts.range((host.clone(), Some(0))..=(host.clone(), Some(u16::MAX))).next().is_some();
+            && evidence
+                .hosts
+                .range((host.clone(), Some(0))..=(host.clone(), Some(u16::MAX)))
+                .next()
+                .is_some();
         if is_named_again {
             continue;
         }
-        let why = if seen.is_allowed { "many hosts were reached" } else { "it was asked for and not reached" };
+        let why =
+            if seen.is_allowed { "many hosts were reached" } else { "it was asked for and not reached" };
         draft.questions.push(Question { capability: line, why: why.to_owned(), by: seen.by.clone() });
     }
 }

@@ -18,7 +18,8 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
     let calls: usize = evidence.tools.iter().map(|tool| tool.calls).sum();
     let _ = writeln!(
         text,
-        "# Learned by `bailiwick learn` from {calls} calls: what it did, not what it should do. Review every line.\n"
+        "# Learned by `bailiwick learn` from {}: what it did, not what it should do. Review every line.\n",
+        if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
     );
     let _ = writeln!(text, "name = {}\nversion = \"0.1.0\"", quoted(&evidence.name));
     if let Some((program, arguments)) = evidence.command.as_ref().and_then(|words| words.split_first()) {
@@ -38,14 +39,23 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
     }
     for (at, tool) in evidence.tools.iter().enumerate() {
         if !is_tool_name(&tool.name) {
-            let _ = writeln!(text, "\n# A tool is left out, because a manifest cannot name it: {}", harmless(&tool.name));
+            let _ = writeln!(
+                text,
+                "\n# A tool is left out, because a manifest cannot name it: {}",
+                harmless(&tool.name)
+            );
             continue;
         }
         let _ = writeln!(text, "\n[[tools]]\nname = {}", quoted(&tool.name));
         if tool.calls == 0 {
             text.push_str("# It was not called: nothing is known of it.\n");
         }
-        capabilities(&mut text, "capabilities", evidence, draft.lines.iter().filter(|line| line.tool == Some(at)));
+        capabilities(
+            &mut text,
+            "capabilities",
+            evidence,
+            draft.lines.iter().filter(|line| line.tool == Some(at)),
+        );
     }
     text
 }
@@ -98,7 +108,8 @@ fn variables(text: &mut String, evidence: &Evidence, draft: &Draft) {
 
 /// Whether a manifest can name a tool so.
 fn is_tool_name(name: &str) -> bool {
-    let text = format!("name = \"t\"\nversion = \"0\"\n[[tools]]\nname = {}\ncapabilities = []\n", quoted(name));
+    let text =
+        format!("name = \"t\"\nversion = \"0\"\n[[tools]]\nname = {}\ncapabilities = []\n", quoted(name));
     bailiwick_policy::manifest::Manifest::parse(&text).is_ok()
 }
 
@@ -107,13 +118,18 @@ fn is_tool_name(name: &str) -> bool {
 pub(crate) fn in_words(evidence: &Evidence, by: &Provenance) -> String {
     let mut parts = Vec::new();
     if by.background {
-        parts.push(if by.tools.is_empty() { "by itself".to_owned() } else { "by itself and in calls".to_owned() });
+        parts.push(if by.tools.is_empty() {
+            "by itself".to_owned()
+        } else {
+            "by itself and in calls".to_owned()
+        });
     }
     if !by.tools.is_empty() {
         let tools: Vec<_> = by.tools.keys().filter_map(|at| evidence.tools.get(*at)).collect();
         let names: Vec<String> = tools.iter().take(3).map(|tool| harmless(&tool.name)).collect();
         let more = if tools.len() > 3 { format!(" and {} more", tools.len() - 3) } else { String::new() };
-        let (calls, all) = (by.tools.values().sum::<usize>(), tools.iter().map(|tool| tool.calls).sum::<usize>());
+        let (calls, all) =
+            (by.tools.values().sum::<usize>(), tools.iter().map(|tool| tool.calls).sum::<usize>());
         parts.push(format!("{}{more}, {} of {all} calls", names.join(", "), calls.min(all)));
     }
     if !by.first.is_empty() {

@@ -39,7 +39,10 @@ fn few_files_are_named_and_many_become_their_directory() {
     seen.touch(None, &format!("{HERE}/out/x.tmp"), Touch::Make, true);
     seen.touch(None, &format!("{HERE}/list"), Touch::Write, true);
     let wanted = [
-        "fs:read,write:$WORKSPACE/list", "fs:read,write:$WORKSPACE/out", "fs:read:/opt/four/*", "fs:read:/opt/two/a",
+        "fs:read,write:$WORKSPACE/list",
+        "fs:read,write:$WORKSPACE/out",
+        "fs:read:/opt/four/*",
+        "fs:read:/opt/two/a",
         "fs:read:/opt/two/b",
     ];
     assert_eq!(lines(&seen), wanted);
@@ -49,14 +52,22 @@ fn few_files_are_named_and_many_become_their_directory() {
 fn what_the_command_names_is_its_variable() {
     let mut seen = evidence();
     let values = vec![AbsPath::new("/srv/data").unwrap()];
-    seen.variables.push(BoundVariable { name: "ROOTS".into(), binding: "{ argument = \"0..\" }".into(), values });
+    seen.variables.push(BoundVariable {
+        name: "ROOTS".into(),
+        binding: "{ argument = \"0..\" }".into(),
+        values,
+    });
     seen.begin_call(0);
     seen.touch(Some(0), "/srv/data/a/b", Touch::Read, true);
     seen.begin_call(1);
     seen.touch(Some(1), "/srv/data/new", Touch::Make, true);
     let draft = draft(&seen);
     let lines: Vec<_> = draft.lines.iter().map(|line| (line.tool, line.capability.as_str())).collect();
-    assert_eq!(lines, [(Some(0), "fs:read:$ROOTS"), (Some(1), "fs:read,write:$ROOTS")], "each tool has its own");
+    assert_eq!(
+        lines,
+        [(Some(0), "fs:read:$ROOTS"), (Some(1), "fs:read,write:$ROOTS")],
+        "each tool has its own"
+    );
     let text = render(&seen, &draft);
     assert!(text.contains("ROOTS = { argument = \"0..\" }"), "{text}");
     Manifest::parse(&text).unwrap();
@@ -65,8 +76,13 @@ fn what_the_command_names_is_its_variable() {
 #[test]
 fn sensitive_places_are_asked_about() {
     let secrets = [
-        "/etc/shadow", "/etc/ssh/ssh_host_rsa_key", "/home/ben/notes", "/opt/app/.env", "/opt/app/server.pem",
-        "/root/x", "/var/log/auth.log",
+        "/etc/shadow",
+        "/etc/ssh/ssh_host_rsa_key",
+        "/home/bob/notes",
+        "/opt/app/.env",
+        "/opt/app/server.pem",
+        "/root/x",
+        "/var/log/auth.log",
     ];
     for secret in secrets {
         let mut seen = evidence();
@@ -143,8 +159,8 @@ fn an_incomplete_manifest_says_so_and_comments_hold() {
 /// A path with a good part of trouble in it.
 fn any_path() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
-        "etc", "home", "root", "anna", "srv", "people", "work", ".ssh", ".env", "a", "b", "*", "..", "$HOME", "~", "usr",
-        "bin", "x y", "\n", "proc", "opt", "var", "lib",
+        "etc", "home", "root", "anna", "srv", "people", "work", ".ssh", ".env", "a", "b", "*", "..", "$HOME",
+        "~", "usr", "bin", "x y", "\n", "proc", "opt", "var", "lib",
     ]);
     prop::collection::vec(part, 0..6).prop_map(|parts| format!("/{}", parts.join("/")))
 }

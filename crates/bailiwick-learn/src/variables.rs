@@ -62,7 +62,8 @@ pub fn guess_variables(
     }
     found.extend(arguments(&positional.iter().map(|word| what(word)).collect::<Vec<_>>()));
     for (name, value) in environment {
-        let kind = if value.starts_with('/') || value.starts_with('~') { what(value) } else { ArgumentPath::No };
+        let kind =
+            if value.starts_with('/') || value.starts_with('~') { what(value) } else { ArgumentPath::No };
         if kind != ArgumentPath::No {
             let binding = format!("{{ env = {name:?}{} }}", parent(kind));
             found.push(GuessedVariable { name: format!("{name}_DIR"), binding });
@@ -75,7 +76,8 @@ fn flagged(found: &mut Vec<GuessedVariable>, flag: &str, kind: ArgumentPath) {
     let name: String = flag.trim_start_matches('-').to_ascii_uppercase().replace('-', "_");
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let is_taken = ["HOME", "WORKSPACE"].contains(&name.as_str()) || found.iter().any(|known| known.name == name);
+    let is_taken =
+        ["HOME", "WORKSPACE"].contains(&name.as_str()) || found.iter().any(|known| known.name == name);
     if kind != ArgumentPath::No && is_name && !is_taken {
         found.push(GuessedVariable { name, binding: format!("{{ flag = {flag:?}{} }}", parent(kind)) });
     }

@@ -79,7 +79,8 @@ pub(crate) struct Replay {
     /// The manifest that is tried.
     #[arg(value_name = "MANIFEST")]
     pub(crate) manifest: PathBuf,
-    /// Call the tools of the server with these arguments, one call a line.
+    /// Call the tools of the server with these arguments, one call a line; else each tool is called with the least arguments
+    /// that its schema allows.
     #[arg(long, value_name = "FILE")]
     pub(crate) calls: Option<PathBuf>,
     /// Let it reach this host in the run that it is compared with; may be repeated.
@@ -100,12 +101,12 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// The same command line for the run that is compared with.
-    pub(crate) fn as_learn(&self) -> Learn {
+    pub(crate) fn as_learn(&self, is_server: bool) -> Learn {
         Learn {
             out: None,
             update: None,
             name: None,
-            server: self.calls.is_some(),
+            server: is_server || self.calls.is_some(),
             calls: self.calls.clone(),
             no_generate: true,
             reads: Vec::new(),

@@ -75,7 +75,14 @@ fn watch(args: &Learn, setup: &Setup, calls: Vec<ToolCall>) -> anyhow::Result<Ra
     let mut ran = None;
     if !calls.is_empty() || !generates {
         let own = calls.clone();
-        ran = Some(run_server(subject, &setup.plan(true)?, evidence.clone(), record()?, args.timeout.0, |_| own)?);
+        ran = Some(run_server(
+            subject,
+            &setup.plan(true)?,
+            evidence.clone(),
+            record()?,
+            args.timeout.0,
+            |_| own,
+        )?);
     }
     let is_driven = |ran: &Ran| ran.evidence.tools.iter().all(|tool| tool.calls > 0);
     if !generates || ran.as_ref().is_some_and(is_driven) {
@@ -84,8 +91,9 @@ fn watch(args: &Learn, setup: &Setup, calls: Vec<ToolCall>) -> anyhow::Result<Ra
     let (before, accesses, layer) =
         ran.map_or((evidence, 0, None), |ran| (ran.evidence, ran.accesses, ran.layer));
     let plan = setup.plan(false)?;
-    let again =
-        run_server(subject, &plan, before, record()?, args.timeout.0, |tools| calls::generated(tools, &calls))?;
+    let again = run_server(subject, &plan, before, record()?, args.timeout.0, |tools| {
+        calls::generated(tools, &calls)
+    })?;
     // What generated calls wrote is nothing that a person wants.
     let layer = if calls.is_empty() { again.layer } else { layer };
     Ok(Ran { accesses: accesses + again.accesses, layer, ..again })
@@ -98,7 +106,8 @@ struct Known {
 }
 
 fn known(path: &Path) -> anyhow::Result<Known> {
-    let (source, manifest) = input::manifest(path).map_err(|useless| super::wrap::plain(useless.refusal()))?;
+    let (source, manifest) =
+        input::manifest(path).map_err(|useless| super::wrap::plain(useless.refusal()))?;
     Ok(Known { text: source.text().to_owned(), manifest })
 }
 
@@ -138,8 +147,13 @@ fn merged(text: &str, evidence: &Evidence, draft: &Draft) -> String {
     if let Some(why) = &evidence.incomplete {
         new += &format!("{INCOMPLETE} {}; learn it again before you use it.\n", escape::line(why));
     }
-    let server: Vec<&str> =
-        draft.lines.iter().map(|line| line.capability.as_str()).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let server: Vec<&str> = draft
+        .lines
+        .iter()
+        .map(|line| line.capability.as_str())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
     new + &with_server_lines(text, &server)
 }
 
@@ -157,17 +171,24 @@ fn with_server_lines(text: &str, lines: &[&str]) -> String {
             format!("{head}\n{list}{}", rest.trim_start_matches('\n'))
         }
         None => {
-            let table = text.lines().position(|line| line.trim_start().starts_with('[')).unwrap_or(usize::MAX);
+            let table =
+                text.lines().position(|line| line.trim_start().starts_with('[')).unwrap_or(usize::MAX);
             let all: Vec<&str> = text.lines().collect();
             let (head, rest) = all.split_at_checked(table).unwrap_or((&all, &[]));
-            format!("{}\n\nserver_capabilities = [\n{list}]\n\n{}\n", head.join("\n").trim_end(), rest.join("\n"))
+            format!(
+                "{}\n\nserver_capabilities = [\n{list}]\n\n{}\n",
+                head.join("\n").trim_end(),
+                rest.join("\n")
+            )
         }
     }
 }
 
 /// What was learned has to be a manifest.
 fn ensure_manifest(text: &str) -> anyhow::Result<()> {
-    Manifest::parse(text).map(drop).map_err(|findings| anyhow::anyhow!("what was learned is no manifest: {findings}"))
+    Manifest::parse(text)
+        .map(drop)
+        .map_err(|findings| anyhow::anyhow!("what was learned is no manifest: {findings}"))
 }
 
 fn summarise(args: &Learn, evidence: &Evidence, draft: &Draft, accesses: usize) {
@@ -178,14 +199,16 @@ fn summarise(args: &Learn, evidence: &Evidence, draft: &Draft, accesses: usize) 
         .filter(|(prefix, _)| axis(prefix) > 0)
         .map(|(prefix, what)| format!("{what} {}", axis(prefix)))
         .collect();
-    let what = if args.update.is_some() { "new lines" } else { "lines" };
+    let what = if args.update.is_some() { ("new line", "new lines") } else { ("line", "lines") };
     let by_axis = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
     let calls: usize = evidence.tools.iter().map(|tool| tool.calls).sum();
     terminal::remark(&format!(
-        "{}: {} {what}{by_axis}, {}, from {calls} calls and {accesses} accesses\n",
+        "{}: {}{by_axis}, {}, from {} and {}\n",
         style::good("learned"),
-        draft.lines.len(),
+        style::count(draft.lines.len(), what.0, what.1),
         style::count(draft.questions.len(), "question", "questions"),
+        style::count(calls, "call", "calls"),
+        style::count(accesses, "access", "accesses"),
     ));
     if args.update.is_some() {
         for line in &draft.lines {
@@ -197,7 +220,11 @@ fn summarise(args: &Learn, evidence: &Evidence, draft: &Draft, accesses: usize) 
         terminal::remark(&format!("? {} {}\n", escape::line(&question.why), escape::line(line)));
     }
     if let Some(why) = &evidence.incomplete {
-        terminal::remark(&format!("{}: not everything is known: {}\n", style::warning("incomplete"), escape::line(why)));
+        terminal::remark(&format!(
+            "{}: not everything is known: {}\n",
+            style::warning("incomplete"),
+            escape::line(why)
+        ));
     }
 }
 
@@ -243,18 +270,21 @@ pub(super) fn replay(args: &Replay) -> anyhow::Result<Answer> {
         let why = "it was learned from less than everything; learn it again";
         return Ok(found(&format!("`{}` is not tried: {why}", args.manifest.display())));
     }
-    let learn = args.as_learn();
-    let calls = args.calls.as_deref().map(calls::read).transpose()?.unwrap_or_default();
+    let learn = args.as_learn(!known.manifest.tools().is_empty());
+    let given = args.calls.as_deref().map(calls::read).transpose()?;
     let setup = Setup::of(&learn, Subject::of(&learn)?)?;
     let subject = &setup.subject;
     let held = with_host_values(known.manifest, &subject.arguments, &[], &subject.host)?;
     let held = plan_of(held, &subject.host, &[])?;
-    let own = calls.clone();
+    let (mut calls, record) = (Vec::new(), recorder(&subject.name, true)?);
     let free = if subject.is_server {
-        let recorder = recorder(&subject.name, true)?;
-        run_server(subject, &setup.plan(true)?, setup.evidence(), recorder, args.timeout.0, |_| own)?
+        let plan = setup.plan(given.is_some())?;
+        run_server(subject, &plan, setup.evidence(), record, args.timeout.0, |tools| {
+            calls = given.unwrap_or_else(|| calls::generated(tools, &[]));
+            calls.clone()
+        })?
     } else {
-        run_program(subject, &setup.plan(true)?, setup.evidence(), recorder(&subject.name, true)?, args.timeout.0)?
+        run_program(subject, &setup.plan(true)?, setup.evidence(), record, args.timeout.0)?
     };
     let (answers, exit, said) = run_held(subject, &held, &calls, args.timeout.0)?;
     if !subject.is_server {
@@ -272,7 +302,11 @@ pub(super) fn replay(args: &Replay) -> anyhow::Result<Answer> {
             if different <= MOST_SHOWN {
                 let arguments = serde_json::Value::Object(call.arguments.clone());
                 text += &format!("{} {}\n", escape::line(&call.tool), escape::line(&arguments.to_string()));
-                text += &format!("  free: {}\n  held: {}\n", escape::line(&cut(&free)), escape::line(&cut(&held)));
+                text += &format!(
+                    "  free: {}\n  held: {}\n",
+                    escape::line(&cut(&free)),
+                    escape::line(&cut(&held))
+                );
             }
         }
     }
@@ -285,7 +319,8 @@ pub(super) fn replay(args: &Replay) -> anyhow::Result<Answer> {
 }
 
 fn compared_ends(free: Option<Ended>, held: Option<Ended>) -> Answer {
-    let shown = |end: Option<Ended>| end.map_or_else(|| "its time was over".to_owned(), |end| end.to_string());
+    let shown =
+        |end: Option<Ended>| end.map_or_else(|| "its time was over".to_owned(), |end| end.to_string());
     if free == held && free.is_some() {
         let text = format!("{}: it ends the same under the manifest: {}\n", style::good("ok"), shown(held));
         return Answer::result(Exit::Fine, text);

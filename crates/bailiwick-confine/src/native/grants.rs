@@ -60,7 +60,12 @@ pub(crate) fn put(
         for one in paths(grant, &mut granted)? {
             let executable = if grant.writable() { plan.from_writable() } else { plan.exec().any.is_some() };
             let mapped = executable || grant.maps_code();
-            granted.put(layout, grant, &one, &Around { executable, mapped, mounts: &mounts, closed, layered })?;
+            granted.put(
+                layout,
+                grant,
+                &one,
+                &Around { executable, mapped, mounts: &mounts, closed, layered },
+            )?;
         }
     }
     Ok(granted)

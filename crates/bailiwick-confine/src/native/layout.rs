@@ -63,7 +63,14 @@ pub(crate) enum Kind {
 impl Host {
     /// A place of the system, read-only and without code.
     pub(crate) fn system(source: &Path, kind: Kind) -> Self {
-        Self { source: source.to_owned(), kind, writable: false, executable: false, identity: None, layered: false }
+        Self {
+            source: source.to_owned(),
+            kind,
+            writable: false,
+            executable: false,
+            identity: None,
+            layered: false,
+        }
     }
 
     fn attributes(&self) -> Attributes {

@@ -75,7 +75,13 @@ impl World {
 
 #[test]
 fn everything_that_was_written_is_listed_and_carried_over() {
-    let world = World::new(&[("same", "1"), ("changed", "1"), ("gone", "1"), ("anew/old", "1"), ("anew/sub/old", "1")]);
+    let world = World::new(&[
+        ("same", "1"),
+        ("changed", "1"),
+        ("gone", "1"),
+        ("anew/old", "1"),
+        ("anew/sub/old", "1"),
+    ]);
     for (name, text) in [("same", "1"), ("changed", "2"), ("new/deep/file", "3"), ("anew/sub/new", "4")] {
         world.write(&format!("layer/{name}"), text);
     }
@@ -84,7 +90,14 @@ fn everything_that_was_written_is_listed_and_carried_over() {
     symlink("/nowhere", world.path("layer/link")).unwrap();
     setxattr(world.path("layer/anew"), "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
     let listed = [
-        "D anew/old", "D anew/sub/old", "A anew/sub/new", "M changed", "D gone", "A link", "A new", "A new/deep",
+        "D anew/old",
+        "D anew/sub/old",
+        "A anew/sub/new",
+        "M changed",
+        "D gone",
+        "A link",
+        "A new",
+        "A new/deep",
         "A new/deep/file",
     ];
     assert_eq!(world.listed(), listed, "what was only opened for writing is no change");

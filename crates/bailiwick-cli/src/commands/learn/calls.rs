@@ -56,14 +56,17 @@ fn call_of(line: &str) -> Option<ToolCall> {
 /// The least call of each tool that no other call drives.
 pub(super) fn generated(tools: &[ListedTool], calls: &[ToolCall]) -> Vec<ToolCall> {
     let undriven = tools.iter().filter(|tool| !calls.iter().any(|call| call.tool == tool.name));
-    undriven.map(|tool| ToolCall { tool: tool.name.clone(), arguments: least_object(&tool.schema, 0) }).collect()
+    undriven
+        .map(|tool| ToolCall { tool: tool.name.clone(), arguments: least_object(&tool.schema, 0) })
+        .collect()
 }
 
 /// The required properties alone, each with its least value.
 fn least_object(schema: &Value, depth: usize) -> Map<String, Value> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let names = required.filter_map(Value::as_str);
-    let of = |name: &str| schema.get("properties").and_then(|all| all.get(name)).cloned().unwrap_or(json!({}));
+    let of =
+        |name: &str| schema.get("properties").and_then(|all| all.get(name)).cloned().unwrap_or(json!({}));
     names.map(|name| (name.to_owned(), least(&of(name), depth + 1))).collect()
 }
 

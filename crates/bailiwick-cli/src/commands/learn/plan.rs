@@ -22,12 +22,36 @@ use crate::facts;
 /// What is not read while a program is watched, whoever may read it: homes, other programs' data, what the sandbox has of its
 /// own or shows anyway.
 const UNREAD: [&str; 26] = [
-    "/home", "/root", "/Users", "/proc", "/sys", "/dev", "/run", "/tmp", "/boot", "/lost+found", "/usr", "/bin",
-    "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/var/tmp", "/var/log", "/var/spool", "/var/lib", "/var/run",
-    "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d",
+    "/home",
+    "/root",
+    "/Users",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/tmp",
+    "/boot",
+    "/lost+found",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/var/tmp",
+    "/var/log",
+    "/var/spool",
+    "/var/lib",
+    "/var/run",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
 ];
 /// The same below `/etc`, where only names tell.
-const UNREAD_BELOW_ETC: [&str; 8] = ["ssl", "ssh", "shadow-", "gshadow-", "krb5.keytab", "passwd", "group", "hosts"];
+const UNREAD_BELOW_ETC: [&str; 8] =
+    ["ssl", "ssh", "shadow-", "gshadow-", "krb5.keytab", "passwd", "group", "hosts"];
 /// How many entries are looked at for files of secrets, and how many are hidden.
 const MOST_LOOKED_AT: usize = 20_000;
 const MOST_HIDDEN: usize = 64;
@@ -70,7 +94,9 @@ impl Setup {
             .iter()
             .filter_map(|name| Some((name.clone(), facts::variable_of_caller(name)?.into_string().ok()?)))
             .collect();
-        if let Some(unset) = args.variables.iter().find(|name| !environment.iter().any(|(known, _)| known == *name)) {
+        if let Some(unset) =
+            args.variables.iter().find(|name| !environment.iter().any(|(known, _)| known == *name))
+        {
             anyhow::bail!("`--env {unset}`: you have no variable of that name");
         }
         let words: Vec<String> =
@@ -90,14 +116,18 @@ impl Setup {
             }
         }
         written.retain(|dir| dir.is_dir());
-        let is_variable =
-            |name: &str| variables.iter().any(|variable| variable.binding.contains(&format!("env = {name:?}")));
+        let is_variable = |name: &str| {
+            variables.iter().any(|variable| variable.binding.contains(&format!("env = {name:?}")))
+        };
         let handed_over = args.variables.iter().filter(|name| !is_variable(name)).cloned().collect();
         let reads: Vec<PathBuf> = args
             .reads
             .iter()
             .map(|dir| dir.canonicalize().with_context(|| format!("cannot use `--read {}`", dir.display())))
             .collect::<Result<_, _>>()?;
+        if let Some(odd) = written.iter().chain(&reads).find(|dir| !is_literal(dir)) {
+            anyhow::bail!("`{}` has characters that no line can name; learn it elsewhere", odd.display());
+        }
         let mut setup = Self {
             subject,
             places,
@@ -196,8 +226,9 @@ impl Setup {
         while let Some(dir) = looked.pop() {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let Some(less) = left.checked_sub(1) else {
-                    let most = style_count(MOST_LOOKED_AT);
-                    self.notes.push(format!("files of secrets are hidden among the first {most} entries only"));
+                    let note =
+                        format!("files of secrets are hidden among the first {MOST_LOOKED_AT} entries only");
+                    self.notes.push(note);
                     return Ok(());
                 };
                 left = less;
@@ -219,10 +250,6 @@ impl Setup {
         );
         Ok(())
     }
-}
-
-fn style_count(number: usize) -> String {
-    number.to_string()
 }
 
 /// The plan of a manifest on this host, with these paths hidden.
@@ -274,10 +301,14 @@ fn what_is_at(host: &StoreHost, word: &str) -> ArgumentPath {
 }
 
 fn is_readable(path: &Path, files_too: bool) -> bool {
-    let text = path.to_str().unwrap_or_default();
-    let is_line = Capability::new(format!("fs:read:{text}")).is_ok_and(|line| line.to_string() == format!("fs:read:{text}"));
-    is_line && (path.is_dir() || (files_too && path.is_file()))
-        && rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
+    let is_wanted = path.is_dir() || (files_too && path.is_file());
+    is_wanted && is_literal(path) && rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
+}
+
+/// Whether a line that ends with this path means the path and nothing else.
+fn is_literal(path: &Path) -> bool {
+    let is_special = |c: char| c.is_control() || "*?[]{}$~\\".contains(c);
+    path.to_str().is_some_and(|text| !text.contains(is_special))
 }
 
 /// The sensitive places of this host.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bailiwick_journal::SharedJournal;
 use bailiwick_launch::{
-    Access, AccessKind, Accesses, Command, Exit, Launch, Launched, Layer, NetworkEvent, Options, Pipes, Recorder,
-    Stdio, Told, Watch,
+    Access, AccessKind, Accesses, Command, Exit, Launch, Launched, Layer, NetworkEvent, Options, Pipes,
+    Recorder, Stdio, Told, Watch,
 };
 use bailiwick_learn::{Evidence, Touch};
 use bailiwick_mcp::driver::{DriveError, Driver, ListedTool, Outcome};
@@ -159,7 +159,8 @@ fn note(evidence: &mut Evidence, tool: Option<usize>, access: &Access) {
         (Some(touch), _) if access.is_there => evidence.touch(tool, path, touch, true),
         (Some(touch), _) => {
             // What the host does not have either was refused by nobody.
-            let around = if touch == Touch::Make { access.path.parent() } else { Some(access.path.as_path()) };
+            let around =
+                if touch == Touch::Make { access.path.parent() } else { Some(access.path.as_path()) };
             if around.is_some_and(|around| around.symlink_metadata().is_ok()) {
                 evidence.touch(tool, path, touch, false);
             }
@@ -187,7 +188,8 @@ pub(super) fn recorder(name: &str, is_unrecorded: bool) -> anyhow::Result<Record
         return Ok(Recorder::unrecorded(name));
     }
     let dir = facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
-    let journal = SharedJournal::open(&dir).with_context(|| format!("cannot open the journal in `{}`", dir.display()))?;
+    let journal = SharedJournal::open(&dir)
+        .with_context(|| format!("cannot open the journal in `{}`", dir.display()))?;
     Ok(Recorder::shared(name, journal))
 }
 
@@ -288,7 +290,11 @@ pub(super) fn run_server(
     let (mut evidence, accesses, layer) = watched.finish("every call was made")?;
     let said = errors.join().unwrap_or_default();
     if let Err(why) = driven {
-        anyhow::ensure!(!answers.is_empty(), "{why}{}", if said.is_empty() { said } else { format!("; it said: {said}") });
+        anyhow::ensure!(
+            !answers.is_empty(),
+            "{why}{}",
+            if said.is_empty() { said } else { format!("; it said: {said}") }
+        );
         evidence.lost(&why.to_string());
     }
     Ok(Ran { evidence, accesses, layer, answers, exit: None })
@@ -366,14 +372,17 @@ pub(super) fn run_held(
 ) -> anyhow::Result<(Vec<Result<Outcome, String>>, Option<Exit>, String)> {
     let recorder = Recorder::unrecorded(&subject.name);
     if !subject.is_server {
-        let mut launched =
-            launch(subject, plan, Stdio::Inherit, recorder, Watch::Nothing)?.prepare()?.start().map_err(explained)?;
+        let mut launched = launch(subject, plan, Stdio::Inherit, recorder, Watch::Nothing)?
+            .prepare()?
+            .start()
+            .map_err(explained)?;
         let ended = launched.wait_until(Instant::now() + patience)?;
         launched.finish("replayed")?;
         return Ok((Vec::new(), ended, String::new()));
     }
     let (stdio, pipes) = Pipes::open()?;
-    let launched = launch(subject, plan, stdio, recorder, Watch::Nothing)?.prepare()?.start().map_err(explained)?;
+    let launched =
+        launch(subject, plan, stdio, recorder, Watch::Nothing)?.prepare()?.start().map_err(explained)?;
     let errors = std::thread::spawn(move || last_words(pipes.stderr));
     let mut answers = Vec::new();
     let driven = Driver::open(pipes.stdin, pipes.stdout, patience).map(|mut driver| {

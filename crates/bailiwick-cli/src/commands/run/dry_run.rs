@@ -23,9 +23,13 @@ pub(super) fn ended(mut answer: Answer, layer: Layer, carries: bool, plan: &Plan
     if count == 0 {
         terminal::remark("dry run: nothing would change\n");
     } else if !carries {
-        terminal::remark(&format!("dry run: {changes}, none of them on the host; `--commit` carries them over\n"));
+        terminal::remark(&format!(
+            "dry run: {changes}, none of them on the host; `--commit` carries them over\n"
+        ));
     } else if answer.exit != Exit::Program(0) {
-        terminal::remark(&format!("dry run: the command failed, so none of its {changes} was carried over\n"));
+        terminal::remark(&format!(
+            "dry run: the command failed, so none of its {changes} was carried over\n"
+        ));
     } else {
         let named: Vec<PathBuf> = plan.named().iter().map(|path| PathBuf::from(path.to_string())).collect();
         match carry_over(&trees, &named) {

@@ -6,7 +6,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bailiwick_launch::{Change, Exit as Ended, Launched, Layer, LostFiles, NetworkEvent, Observations, Recorder};
+use bailiwick_launch::{
+    Change, Exit as Ended, Launched, Layer, LostFiles, NetworkEvent, Observations, Recorder,
+};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;

@@ -5,7 +5,9 @@ use super::{err, folder, sh, tree_of};
 /// The capability to write a directory, and programs to do it with.
 fn caps(dir: &std::path::Path) -> Vec<String> {
     let mut all = vec![format!("fs:read,write:{}", dir.display())];
-    all.extend(["mkdir", "rm", "ln", "chmod", "mv", "mkfifo", "python3"].map(|name| format!("exec:spawn:{name}")));
+    all.extend(
+        ["mkdir", "rm", "ln", "chmod", "mv", "mkfifo", "python3"].map(|name| format!("exec:spawn:{name}")),
+    );
     all
 }
 
@@ -92,5 +94,8 @@ fn a_single_file_is_refused_with_what_to_grant() {
 
 #[test]
 fn dry_runs_change_nothing_as_a_plain_user() {
-    bailiwick_testkit::run_again_as_plain_user("run::dry_run::nothing_changes", &[env!("CARGO_BIN_EXE_bailiwick")]);
+    bailiwick_testkit::run_again_as_plain_user(
+        "run::dry_run::nothing_changes",
+        &[env!("CARGO_BIN_EXE_bailiwick")],
+    );
 }

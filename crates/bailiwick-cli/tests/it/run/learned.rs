@@ -16,9 +16,12 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let held = folder();
-        for (name, text) in
-            [("home/.ssh/id_rsa", "hush"), ("home/w/.env", "hush"), ("home/w/a.txt", "a"), ("home/notes", "private")]
-        {
+        for (name, text) in [
+            ("home/.ssh/id_rsa", "hush"),
+            ("home/w/.env", "hush"),
+            ("home/w/a.txt", "a"),
+            ("home/notes", "private"),
+        ] {
             let path = held.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
@@ -83,7 +86,11 @@ fn a_hostile_program_changes_nothing_and_is_granted_nothing() {
         assert!(!granted.iter().any(|line| line.contains(secret)), "{secret}: {granted:?}");
     }
     for asked in ["~/.ssh/id_rsa", "$WORKSPACE/.env", "~/notes", "evil.example"] {
-        assert!(manifest.iter().any(|line| line.starts_with('#') && line.contains(asked)), "{asked}: {}", out(&done));
+        assert!(
+            manifest.iter().any(|line| line.starts_with('#') && line.contains(asked)),
+            "{asked}: {}",
+            out(&done)
+        );
     }
 }
 
@@ -132,7 +139,8 @@ fn an_update_adds_what_is_new_and_nothing_else() {
     let done = place.learn(&["--update", "../m.toml"], &["sh", "-c", &made(&["one/x"])]);
     assert!(err(&done).contains("0 new lines"), "{}", err(&done));
     let done = place.learn(&["--update", "../m.toml"], &["sh", "-c", &made(&["one/x", "two/y"])]);
-    let new: Vec<String> = err(&done).lines().filter(|line| line.starts_with("+ ")).map(str::to_owned).collect();
+    let new: Vec<String> =
+        err(&done).lines().filter(|line| line.starts_with("+ ")).map(str::to_owned).collect();
     assert_eq!(new, ["+ fs:read,write:$WORKSPACE/two"], "{}", err(&done));
     let text = std::fs::read_to_string(place.path("home/m.toml")).unwrap();
     assert!(text.contains("$WORKSPACE/one") && text.contains("$WORKSPACE/two"), "{text}");

@@ -30,10 +30,13 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
             after.remove(&world.path(own));
         }
         assert_eq!(after, before, "{}: learning changes nothing", server.name);
-        let text = std::fs::read_to_string(&manifest).unwrap_or_else(|_| panic!("{}: {learned}", server.name));
+        let text =
+            std::fs::read_to_string(&manifest).unwrap_or_else(|_| panic!("{}: {learned}", server.name));
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with('"')).collect();
         assert!(lines.len() <= MOST_LINES, "{}: {text}", server.name);
-        for wide in ["fs:read:/\"", "exec:spawn:*", "connect:*", ":/etc\"", ":/etc/*\"", ":~\"", ":/home", "secret"] {
+        for wide in
+            ["fs:read:/\"", "exec:spawn:*", "connect:*", ":/etc\"", ":/etc/*\"", ":~\"", ":/home", "secret"]
+        {
             assert!(!lines.iter().any(|line| line.contains(wide)), "{} {wide}: {text}", server.name);
         }
         wrong.extend(differences(&world, server, &server.entry(&folder), &manifest));
@@ -48,7 +51,11 @@ fn learn(world: &World, server: &Server, entry: &Path, manifest: &Path) -> Strin
     });
     std::fs::write(world.path("calls.jsonl"), calls.collect::<String>()).unwrap();
     let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
-    command.args(["learn", "--no-journal", "--calls"]).arg(world.path("calls.jsonl")).arg("--out").arg(manifest);
+    command
+        .args(["learn", "--no-journal", "--calls"])
+        .arg(world.path("calls.jsonl"))
+        .arg("--out")
+        .arg(manifest);
     for (name, value) in server.variables {
         command.args(["--env", name]).env(name, world.fill(value));
     }
@@ -74,7 +81,8 @@ fn differences(world: &World, server: &Server, entry: &Path, manifest: &Path) ->
     if bare.tools != wrapped.tools {
         wrong.push(format!("{}: tools {:?}\n{}", server.name, wrapped.tools, wrapped.complaint));
     }
-    for ((tool, arguments), (bare, wrapped)) in server.calls.iter().zip(bare.calls.iter().zip(&wrapped.calls)) {
+    for ((tool, arguments), (bare, wrapped)) in server.calls.iter().zip(bare.calls.iter().zip(&wrapped.calls))
+    {
         if !server.is_same(bare, wrapped) {
             wrong.push(format!("{} {tool} {arguments}\n  bare {bare}\n  learned {wrapped}", server.name));
         }

@@ -74,7 +74,13 @@ impl Desk<'_> {
         }
     }
 
-    fn tell_open(&self, teller: &Teller<'_>, asked: &Asked, what: &Named, flags: OFlags) -> Result<(), Errno> {
+    fn tell_open(
+        &self,
+        teller: &Teller<'_>,
+        asked: &Asked,
+        what: &Named,
+        flags: OFlags,
+    ) -> Result<(), Errno> {
         let no_follow = flags.contains(OFlags::NOFOLLOW);
         let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
         let file = match self.target(asked, what, no_follow) {
