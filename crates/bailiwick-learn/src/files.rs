@@ -101,9 +101,10 @@ impl Sorted {
             return;
         }
         let opened = seen.refused.iter().any(|touch| *touch != Touch::Look);
+        let wants_changes = changes || seen.refused.iter().any(|touch| touch.changes());
         let text = path.to_string();
         let question = |why: String| Question {
-            capability: line_of(evidence, actions(changes), &text),
+            capability: line_of(evidence, actions(wants_changes), &text),
             why,
             by: seen.by.clone(),
         };
@@ -120,7 +121,7 @@ impl Sorted {
         }
         if is_private(evidence, path) {
             if opened {
-                let hidden = "the sandbox did not show it, and it is there".to_owned();
+                let hidden = "the sandbox refused it".to_owned();
                 draft.questions.push(question(sensitive(evidence, path).unwrap_or(hidden)));
             }
             return;
@@ -133,7 +134,7 @@ impl Sorted {
         }
         if seen.touches.is_empty() {
             if opened {
-                draft.questions.push(question("the sandbox did not show it, and it is there".to_owned()));
+                draft.questions.push(question("the sandbox refused it".to_owned()));
             }
             return;
         }

@@ -168,15 +168,7 @@ impl Granted {
         } else {
             (grant.actions, around.executable, around.mapped)
         };
-        if grant.maps_code() {
-            let path = place.path.display();
-            self.notes
-                .push(format!("`{path}` is granted as code: the loader can run a program that lies there"));
-        }
-        if grant.actions.contains(FsActions::CODE) && grant.writable() {
-            let path = place.path.display();
-            self.notes.push(format!("`{path}` may be changed, so it is not mapped as code"));
-        }
+        self.note_code(grant, place);
         if stays_closed && !grant.actions.contains(FsActions::READ) {
             return Ok(());
         }
@@ -209,6 +201,18 @@ impl Granted {
             self.narrowed.push(place.path.clone());
         }
         Ok(())
+    }
+
+    /// Says what a grant as code opens, or does not.
+    fn note_code(&mut self, grant: &FileGrant, place: &Place) {
+        let path = place.path.display();
+        if grant.maps_code() {
+            self.notes
+                .push(format!("`{path}` is granted as code: the loader can run a program that lies there"));
+        }
+        if grant.actions.contains(FsActions::CODE) && grant.writable() {
+            self.notes.push(format!("`{path}` may be changed, so it is not mapped as code"));
+        }
     }
 
     fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: Kind, executable: bool) {

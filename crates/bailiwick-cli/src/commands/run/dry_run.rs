@@ -48,13 +48,12 @@ pub(super) fn ended(mut answer: Answer, layer: Layer, carries: bool, plan: &Plan
 
 /// What to say where the kernel refuses a layer.
 pub(in crate::commands) fn without_layer(error: &LaunchError) -> &'static str {
-    match error {
-        LaunchError::Refused(Refusal::Fault(fault)) if fault.step == Step::Layer => {
-            "the kernel refuses an overlay there: it has none for plain users (Linux 6.6 or newer has), or something is \
-             mounted below that directory; grant a directory without mounts in it\n"
-        }
-        _ => "",
+    let LaunchError::Refused(Refusal::Fault(fault)) = error else { return "" };
+    if fault.step != Step::Layer {
+        return "";
     }
+    "the kernel refuses an overlay there: it has none for plain users (Linux 6.6 or newer has), or something is mounted below \
+     that directory; grant a directory without mounts in it\n"
 }
 
 /// What was written, opened tree by tree.
