@@ -11,20 +11,20 @@ use crate::{Draft, Line, MOST_LINES, MOST_SIBLINGS, Provenance, Question, Reason
 
 /// Places that are called sensitive as a whole, and have files that programs read one by one.
 const READ_ONE_BY_ONE: [&str; 14] = [
+    "/opt",
     "/etc",
     "/bin",
-    "/sbin",
-    "/lib",
-    "/lib64",
-    "/var/lib",
     "/usr/bin",
+    "/sbin",
     "/usr/sbin",
+    "/lib",
     "/usr/lib",
+    "/lib64",
     "/usr/libexec",
-    "/usr/local/bin",
-    "/usr/local/lib",
     "/usr",
-    "/opt",
+    "/usr/local/bin",
+    "/var/lib",
+    "/usr/local/lib",
 ];
 /// What of them is never read without a question.
 const SECRETS_OF_SYSTEM: [&str; 9] = [
