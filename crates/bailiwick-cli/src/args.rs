@@ -106,6 +106,8 @@ pub(crate) enum Command {
     Learn(learn::Learn),
     /// Try whether a manifest suffices: the same calls, free and held to it
     Replay(learn::Replay),
+    /// Compare a manifest with what a program uses: what is not declared, and what is not used
+    Audit(learn::Audit),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

@@ -66,6 +66,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Replay(args) => learn::replay(&args),
         #[cfg(target_os = "linux")]
+        Command::Audit(args) => learn::audit(&args),
+        #[cfg(target_os = "linux")]
         Command::Store(args) => store::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
@@ -76,6 +78,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Run(_)
         | Command::Learn(_)
         | Command::Replay(_)
+        | Command::Audit(_)
         | Command::Serve(_)
         | Command::Store(_)
         | Command::Wrap(_)

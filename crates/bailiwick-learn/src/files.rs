@@ -223,8 +223,7 @@ fn grant(evidence: &Evidence, draft: &mut Draft, wanted: Vec<(String, Reason, Pr
         }
         for (place, reason, by) in group {
             let dir = place.strip_suffix("/*").unwrap_or(&place);
-            let is_dir = reason != Reason::Exact;
-            let refusal = if is_dir && is_wide(evidence, dir) {
+            let refusal = if is_wide(evidence, dir) {
                 Some("it is a whole directory that many things lie in".to_owned())
             } else if actions != "read" {
                 system_place(evidence, dir)

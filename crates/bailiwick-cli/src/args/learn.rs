@@ -1,4 +1,4 @@
-//! Arguments of `learn` and `replay`.
+//! Arguments of `learn`, `replay` and `audit`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -97,6 +97,56 @@ pub(crate) struct Replay {
     /// The program and its arguments.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick audit notes.toml --calls calls.jsonl -- node notes-server.js ~/notes
+  bailiwick audit build.toml -- make
+
+The program runs as `learn` runs it. What it used and the manifest does not declare begins with `+`, what the manifest
+declares and was not used with `-`: calls that were not made may need it.
+Exit codes: 0 neither · 1 one of them · 2 usage · 3 unreadable input · 5 fault")]
+pub(crate) struct Audit {
+    /// The manifest that is compared.
+    #[arg(value_name = "MANIFEST")]
+    pub(crate) manifest: PathBuf,
+    /// Call the tools of the server with these arguments, one call a line; the others are called with the least arguments that
+    /// their schema allows.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calls: Option<PathBuf>,
+    /// Let it reach this host; may be repeated.
+    #[arg(long = "net", value_name = "HOST[:PORT]")]
+    pub(crate) reached: Vec<String>,
+    /// Hand it this variable of yours; may be repeated.
+    #[arg(long = "env", value_name = "NAME")]
+    pub(crate) variables: Vec<String>,
+    /// How long one answer, or a program that is no server, may take.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) timeout: Time,
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
+    /// The program and its arguments.
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl Audit {
+    /// The same command line for the run that is watched.
+    pub(crate) fn as_learn(&self, is_server: bool) -> Learn {
+        let Self { manifest, calls, reached, variables, timeout, names, command } = self;
+        let replay = Replay {
+            manifest: manifest.clone(),
+            calls: calls.clone(),
+            reached: reached.clone(),
+            variables: variables.clone(),
+            timeout: *timeout,
+            names: names.clone(),
+            command: command.clone(),
+        };
+        Learn { no_generate: false, ..replay.as_learn(is_server) }
+    }
 }
 
 impl Replay {

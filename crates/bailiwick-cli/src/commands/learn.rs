@@ -6,6 +6,7 @@
 //! incomplete, and `replay` refuses it), or what was learned is no manifest.
 
 mod calls;
+mod known;
 mod plan;
 mod session;
 mod subject;
@@ -15,28 +16,27 @@ use std::path::Path;
 use anyhow::Context as _;
 use bailiwick_launch::Exit as Ended;
 use bailiwick_learn::{Draft, Evidence, INCOMPLETE, draft, render};
-use bailiwick_policy::authority::Authority;
-use bailiwick_policy::capability::Capability;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_store::with_host_values;
 
 use self::calls::ToolCall;
+use self::known::Known;
 use self::plan::{Setup, plan_of};
 use self::session::{Ran, recorder, run_held, run_program, run_server, without_numbers};
 use self::subject::Subject;
 use super::run::{carry_over, list, trees};
 use crate::answer::{Answer, Exit};
-use crate::args::learn::{Learn, Replay};
+use crate::args::learn::{Audit, Learn, Replay};
 use crate::output::Existing;
 use crate::render::{escape, style};
-use crate::{input, output, terminal};
+use crate::{output, terminal};
 
 /// The most answers that are shown as different.
 const MOST_SHOWN: usize = 10;
 
 pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
     let calls = args.calls.as_deref().map(calls::read).transpose()?;
-    let known = args.update.as_deref().map(known).transpose()?;
+    let known = args.update.as_deref().map(Known::read).transpose()?;
     let setup = Setup::of(args, Subject::of(args)?)?;
     for note in &setup.notes {
         terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
@@ -45,10 +45,12 @@ pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
     evidence.shown.sort();
     evidence.shown.dedup();
     let mut draft = draft(&evidence);
-    let unchanged = known.map(|known| without_known(&mut draft, &evidence, &known)).transpose()?;
-    let text = match (&unchanged, args.update.as_deref()) {
-        (Some(text), Some(_)) => merged(text, &evidence, &draft),
-        _ => render(&evidence, &draft),
+    let text = match &known {
+        Some(known) => {
+            known.take_out_of(&mut draft, &evidence, &setup.subject)?;
+            merged(&known.text, &evidence, &draft)
+        }
+        None => render(&evidence, &draft),
     };
     ensure_manifest(&text)?;
     let target = args.out.as_deref().or(args.update.as_deref());
@@ -97,48 +99,6 @@ fn watch(args: &Learn, setup: &Setup, calls: Vec<ToolCall>) -> anyhow::Result<Ra
     // What generated calls wrote is nothing that a person wants.
     let layer = if calls.is_empty() { again.layer } else { layer };
     Ok(Ran { accesses: accesses + again.accesses, layer, ..again })
-}
-
-/// A manifest that is there, and its text.
-struct Known {
-    text: String,
-    manifest: Manifest,
-}
-
-fn known(path: &Path) -> anyhow::Result<Known> {
-    let (source, manifest) =
-        input::manifest(path).map_err(|useless| super::wrap::plain(useless.refusal()))?;
-    Ok(Known { text: source.text().to_owned(), manifest })
-}
-
-/// Takes out of a draft what a manifest has already; the manifest's text.
-fn without_known(draft: &mut Draft, evidence: &Evidence, known: &Known) -> anyhow::Result<String> {
-    let has = |tool: Option<&str>, line: &str| {
-        let own = known.manifest.server_capabilities().iter();
-        let tools = known.manifest.tools().iter().filter(|other| tool == Some(other.name()));
-        let all = own.chain(tools.flat_map(|tool| tool.capabilities().unwrap_or_default()));
-        let lines: Vec<Capability> = all.map(|line| line.value.clone()).collect();
-        lines.iter().any(|known| known.to_string() == line) || is_within(&lines, line)
-    };
-    let name = |tool: usize| evidence.tools.get(tool).map(|tool| tool.name.as_str());
-    draft.lines.retain(|line| !has(line.tool.and_then(name), &line.capability));
-    draft.questions.retain(|question| {
-        question.capability.as_ref().is_none_or(|line| !known.text.contains(line.as_str()))
-    });
-    Ok(known.text.clone())
-}
-
-/// Whether lines without variables allow what another allows.
-fn is_within(lines: &[Capability], line: &str) -> bool {
-    let Ok(line) = Capability::new(line) else { return false };
-    let resolved: Vec<Capability> = lines.iter().filter(|line| line.is_resolved()).cloned().collect();
-    if !line.is_resolved() {
-        return false;
-    }
-    match (Authority::of(&resolved), Authority::of(std::slice::from_ref(&line))) {
-        (Ok(all), Ok(one)) => one.within(&all).holds(),
-        _ => false,
-    }
 }
 
 /// The text of a manifest with what is new in front of it, for a person to move into its lists.
@@ -263,9 +223,37 @@ fn next(args: &Learn, setup: &Setup, target: Option<&Path>, evidence: &Evidence)
     terminal::remark(&format!("{}\n{}\n", escape::line(&tried), escape::line(&used)));
 }
 
+/// `bailiwick audit`.
+pub(super) fn audit(args: &Audit) -> anyhow::Result<Answer> {
+    let known = Known::read(&args.manifest)?;
+    let learn = args.as_learn(!known.manifest.tools().is_empty());
+    let calls = args.calls.as_deref().map(calls::read).transpose()?;
+    let setup = Setup::of(&learn, Subject::of(&learn)?)?;
+    let Ran { evidence, .. } = watch(&learn, &setup, calls.unwrap_or_default())?;
+    let mut draft = draft(&evidence);
+    let unused = known.unused(&draft, &evidence, &setup.subject)?;
+    known.take_out_of(&mut draft, &evidence, &setup.subject)?;
+    let mut text = String::new();
+    for line in &draft.lines {
+        text += &format!("+ {}  used and not declared\n", escape::line(&line.capability));
+    }
+    for line in &unused {
+        text += &format!("- {}  declared and not used\n", escape::line(line));
+    }
+    if let Some(why) = &evidence.incomplete {
+        text +=
+            &format!("{}: not everything was seen: {}\n", style::warning("incomplete"), escape::line(why));
+    }
+    if text.is_empty() {
+        let text = format!("{}: everything that was used is declared, and used\n", style::good("ok"));
+        return Ok(Answer::result(Exit::Fine, text));
+    }
+    Ok(Answer::result(Exit::Found, text))
+}
+
 /// `bailiwick replay`.
 pub(super) fn replay(args: &Replay) -> anyhow::Result<Answer> {
-    let known = known(&args.manifest)?;
+    let known = Known::read(&args.manifest)?;
     if known.text.lines().any(|line| line.starts_with(INCOMPLETE)) {
         let why = "it was learned from less than everything; learn it again";
         return Ok(found(&format!("`{}` is not tried: {why}", args.manifest.display())));

@@ -145,3 +145,27 @@ fn an_update_adds_what_is_new_and_nothing_else() {
     let text = std::fs::read_to_string(place.path("home/m.toml")).unwrap();
     assert!(text.contains("$WORKSPACE/one") && text.contains("$WORKSPACE/two"), "{text}");
 }
+
+#[test]
+fn an_audit_says_what_is_not_declared_and_what_is_not_used() {
+    let place = Place::new();
+    let done = place.learn(&["--out", "../m.toml"], &["sh", "-c", "cat a.txt > b.txt"]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let audit = |text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+        command.arg("audit").arg(place.path("home/m.toml")).args(["--", "sh", "-c", text]);
+        command.current_dir(place.path("home/w")).env("HOME", place.path("home")).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let same = audit("cat a.txt > b.txt");
+    assert_eq!(same.status.code(), Some(0), "{}{}", out(&same), err(&same));
+    std::fs::create_dir(place.path("home/w/more")).unwrap();
+    let other = audit("head -n 1 a.txt");
+    assert_eq!(other.status.code(), Some(1), "{}{}", out(&other), err(&other));
+    let lines: Vec<String> =
+        out(&other).lines().filter(|line| !line.contains("a.txt")).map(str::to_owned).collect();
+    assert_eq!(
+        lines[..2],
+        ["+ exec:spawn:head  used and not declared", "- exec:spawn:cat  declared and not used"]
+    );
+}

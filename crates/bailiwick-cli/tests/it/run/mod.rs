@@ -24,7 +24,8 @@ fn folder() -> tempfile::TempDir {
 
 /// `bailiwick run` with these capabilities and this script.
 fn script(caps: &[&str], options: &[&str], text: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+    let program = bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
+    let mut command = Command::new(program);
     command.arg("run").args(unrecorded(options)).args(options).stdin(Stdio::null());
     for cap in caps {
         command.args(["--cap", cap]);
