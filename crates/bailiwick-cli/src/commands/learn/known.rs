@@ -87,7 +87,10 @@ impl Known {
         let mut all = Vec::new();
         let own = self.manifest.server_capabilities().iter().map(|line| (None, line));
         let tools = self.manifest.tools().iter().flat_map(|tool| {
-            tool.capabilities().unwrap_or_default().iter().map(|line| (Some(tool.name().to_owned()), line))
+            tool.capabilities()
+                .unwrap_or_default()
+                .iter()
+                .map(move |line| (Some(tool.name().to_owned()), line))
         });
         for (tool, line) in own.chain(tools) {
             let text = line.value.to_string();
