@@ -11,11 +11,7 @@ fuzz_target!(|text: &str| {
         match line.parse::<Capability>() {
             Ok(capability) => {
                 let printed = capability.to_string();
-                assert_eq!(
-                    printed.parse::<Capability>().as_ref(),
-                    Ok(&capability),
-                    "{line:?} prints as {printed:?}"
-                );
+                assert_eq!(printed.parse::<Capability>().as_ref(), Ok(&capability), "{line:?} prints as {printed:?}");
                 read.push(capability);
             }
             Err(finding) => {
@@ -26,10 +22,7 @@ fuzz_target!(|text: &str| {
         }
     }
     let (front, back) = read.split_at(read.len() / 2);
-    let (a, b) = (
-        Authority::from_capabilities(front).expect("no variables"),
-        Authority::from_capabilities(back).expect("no variables"),
-    );
+    let (a, b) = (Authority::from_capabilities(front).expect("no variables"), Authority::from_capabilities(back).expect("no variables"));
     let met = a.meet(&b);
     // Undecided is an answer; a witness against these would be a bug.
     for (low, high) in [(&met, &a), (&met, &b), (&a, &a)] {

@@ -2,6 +2,7 @@
 
 pub(crate) mod compile;
 pub(crate) mod guard;
+pub(crate) mod learn;
 pub(crate) mod log;
 pub(crate) mod pins;
 pub(crate) mod ps;
@@ -101,6 +102,12 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Put before the command of an MCP server: it runs held to a manifest, and every call is judged and recorded
     Wrap(wrap::Wrap),
+    /// Watch a program or an MCP server in safety, and write the least manifest that lets it work
+    Learn(learn::Learn),
+    /// Try whether a manifest suffices: the same calls, free and held to it
+    Replay(learn::Replay),
+    /// Compare a manifest with what a program uses: what is not declared, and what is not used
+    Audit(learn::Audit),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

@@ -15,6 +15,8 @@ mod guard;
 mod hook;
 mod init;
 mod install;
+#[cfg(target_os = "linux")]
+mod learn;
 mod log;
 #[cfg(target_os = "linux")]
 mod logs;
@@ -60,6 +62,12 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Wrap(args) => wrap::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Learn(args) => learn::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Replay(args) => learn::replay(&args),
+        #[cfg(target_os = "linux")]
+        Command::Audit(args) => learn::audit(&args),
+        #[cfg(target_os = "linux")]
         Command::Store(args) => store::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
@@ -68,6 +76,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_)
         | Command::Run(_)
+        | Command::Learn(_)
+        | Command::Replay(_)
+        | Command::Audit(_)
         | Command::Serve(_)
         | Command::Store(_)
         | Command::Wrap(_)

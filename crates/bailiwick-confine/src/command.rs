@@ -70,6 +70,9 @@ pub struct Options {
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.
     pub counts_lost: bool,
+    /// Whether what is written to directories of the host goes to a copy-on-write layer, for
+    /// [`Confined::take_layer`](crate::Confined::take_layer). Nothing of the host changes then.
+    pub layered: bool,
 }
 
 /// What of a program is looked at, to name what it was refused. Nothing is decided by it.
@@ -82,6 +85,9 @@ pub enum Watch {
     Programs,
     /// Every file that it looks for, too. Each open and each stat takes some microseconds more.
     Files,
+    /// Everything that it touches, refused or not, for [`Confined::take_accesses`](crate::Confined::take_accesses). Where
+    /// the kernel has no notification the sandbox does not start.
+    Everything,
 }
 
 /// Where programs are looked for by name, before the system's program directories.

@@ -9,9 +9,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use crate::accesses::Accesses;
 use crate::control::{Message, recv_with_descriptors, send};
 use crate::fault::{Fault, Step};
 use crate::ipc::Mediator;
+use crate::layer::Layer;
 use crate::limits::Applied;
 use crate::lost::{LostFiles, PrivateDirectories};
 use crate::native::child;
@@ -84,6 +86,8 @@ pub struct Confined {
     mediator: Option<Mediator>,
     limits: Applied,
     watched: Option<Watched>,
+    accesses: Option<Accesses>,
+    layer: Layer,
     private: PrivateDirectories,
 }
 
@@ -97,6 +101,8 @@ pub(crate) struct Confining {
     pub(crate) relays: Relays,
     pub(crate) limits: Applied,
     pub(crate) watched: Option<Watched>,
+    pub(crate) accesses: Option<Accesses>,
+    pub(crate) layer: Layer,
     pub(crate) private: PrivateDirectories,
 }
 
@@ -106,7 +112,8 @@ pub(crate) fn start<T, E: From<Fault>>(
     with: Confining,
     permit: impl FnOnce() -> Result<T, E>,
 ) -> Result<(Confined, T), E> {
-    let Confining { control, status, sockets, asks, limits, relays, watched, private } = with;
+    let Confining { control, status, sockets, asks, limits, relays, watched, accesses, layer, private } =
+        with;
     let mask = signals::block_all();
     let started = clone::start(child::run, &image);
     mask.restore();
@@ -126,6 +133,8 @@ pub(crate) fn start<T, E: From<Fault>>(
         mediator: None,
         limits,
         watched,
+        accesses,
+        layer,
         private,
     };
     confined.limits.enter(confined.pid()).map_err(|errno| Fault::new(Step::Group, errno))?;
@@ -183,6 +192,18 @@ impl Confined {
         let has_ended = self.is_over();
         let watched = self.watched.as_mut().filter(|_| has_ended);
         watched.map(Watched::observations).unwrap_or_default()
+    }
+
+    /// What is told of everything that the program touches, once: where [`Watch::Everything`](crate::Watch::Everything)
+    /// asked for it. It has to be read while the program runs, which waits for the reader.
+    pub const fn take_accesses(&mut self) -> Option<Accesses> {
+        self.accesses.take()
+    }
+
+    /// What the program wrote to directories of the host, once: nothing before the end, or if
+    /// [`layered`](crate::Options::layered) did not ask for it.
+    pub fn take_layer(&mut self) -> Option<Layer> {
+        if self.is_over() && self.layer.is_there() { Some(std::mem::take(&mut self.layer)) } else { None }
     }
 
     /// What was written in the sandbox's own directories and is gone with them, once: nothing before the end, or if
@@ -340,6 +361,7 @@ impl Confined {
                         Some(EgressSockets::from_descriptors(descriptors, [udp, tcp, entrance], redirected));
                 }
                 Message::Private => self.private.descriptors = descriptors,
+                Message::Layer => self.layer.store = descriptors.into_iter().next(),
                 Message::Listener => self.mediate(descriptors)?,
                 Message::Ready => self.let_go()?,
                 Message::Running => return Ok(()),

@@ -24,6 +24,8 @@ pub(crate) enum Message {
     Listener,
     /// The private directories are beside.
     Private,
+    /// The file system that holds the layers is beside.
+    Layer,
     /// Everything is set up; waits to be let go.
     Ready,
     /// The program runs.
@@ -59,6 +61,7 @@ impl Message {
             Self::Signal { number } => [9, number, 0, 0],
             Self::Stopped { signal } => [10, signal, 0, 0],
             Self::Private => [11, 0, 0, 0],
+            Self::Layer => [12, 0, 0, 0],
         }
     }
 
@@ -75,6 +78,7 @@ impl Message {
             [9, number, ..] => Self::Signal { number },
             [10, signal, ..] => Self::Stopped { signal },
             [11, ..] => Self::Private,
+            [12, ..] => Self::Layer,
             _ => return None,
         })
     }

@@ -150,7 +150,7 @@ struct Found {
 
 impl Found {
     fn for_plan(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
-        let granted = grants::put(&mut Layout::default(), plan, None)?;
+        let granted = grants::put(&mut Layout::default(), plan, None, false)?;
         let (mut rules, mut notes) = (granted.rules, granted.notes);
         let mut programs = Programs::default();
         let from = command.cwd.as_deref().unwrap_or(Path::new("/"));

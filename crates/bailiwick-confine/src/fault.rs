@@ -73,6 +73,8 @@ steps! {
     Layout = "fill the new root";
     /// A tree or file of the host.
     Mount = "mount";
+    /// The copy-on-write layer over a writable directory.
+    Layer = "make the copy-on-write layer";
     /// The file system of devices.
     Devices = "make the devices";
     /// The file system of processes.

@@ -41,6 +41,7 @@
 //! cannot hold is a [`Refusal`], and nothing starts. For hosts without user namespaces there is [`fallback`], which holds
 //! less and says so.
 
+mod accesses;
 mod cgroup;
 mod command;
 mod confined;
@@ -51,6 +52,7 @@ mod fault;
 pub mod host;
 mod ipc;
 mod landlock;
+mod layer;
 mod limits;
 mod lost;
 mod native;
@@ -66,10 +68,12 @@ mod testing;
 mod watched;
 mod weakened;
 
+pub use accesses::{Access, AccessKind, Accesses, Told};
 pub use command::{Command, Options, Search, Stdio, Watch};
 pub use confined::{Change, Confined, EgressSockets, Exit};
 pub use coverage::{native_coverage, native_mechanism};
 pub use fault::{Fault, Step};
+pub use layer::{Layer, LayeredTree};
 pub use lost::LostFiles;
 pub use native::base::System;
 pub use native::shims::CHOOSING_VARIABLES;

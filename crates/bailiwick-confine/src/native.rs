@@ -18,6 +18,7 @@ pub(crate) mod grants;
 pub(crate) mod guarded;
 pub(crate) mod image;
 pub(crate) mod init;
+pub(crate) mod layer;
 pub(crate) mod layout;
 pub(crate) mod network;
 pub(crate) mod programs;

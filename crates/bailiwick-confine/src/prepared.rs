@@ -11,6 +11,7 @@ use bailiwick_policy::manifest::Limits;
 use bailiwick_policy::plan::{BASE, Network, PROGRAM_DIRECTORIES, Plan, Sourced};
 use rustix::io::Errno;
 
+use crate::accesses::Accesses;
 use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio, Watch};
 use crate::confined::{self, Confined, Confining};
@@ -18,6 +19,7 @@ use crate::coverage::{self, Means};
 use crate::fault::{Fault, Step};
 use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
+use crate::layer::Layer;
 use crate::limits::{Applied, Situation};
 use crate::lost::PrivateDirectories;
 use crate::native::base::{self, Private, System};
@@ -54,6 +56,8 @@ pub struct Prepared {
     asks: Option<OwnedFd>,
     relays: Relays,
     watched: Option<Watched>,
+    accesses: Option<Accesses>,
+    layer: Layer,
     private: PrivateDirectories,
 }
 
@@ -112,15 +116,16 @@ impl Prepared {
         };
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
-        let (watched, tells) = watching(options.watch, built.programs, built.exec)?;
+        let layer = Layer::of(&built.layout)?;
+        let Watching { watched, accesses, tells } = watching(options.watch, built.programs, built.exec)?;
         let desk = asking.program().map(|filter| DeskSetup {
             filter,
             own_filter: seccomp::program(Needs { desk: true, ..needs }),
             guarded: built.guarded,
             supervisor: passed_on,
             tells,
-            tells_files: options.watch == Watch::Files,
-            only_tells: !asking.unix_mediated && !asking.guarded,
+            watch: options.watch,
+            only_tells: !asking.unix_mediated && !asking.guarded && options.watch != Watch::Everything,
             nested: plan.nested_sandbox(),
             private_sockets,
         });
@@ -128,6 +133,7 @@ impl Prepared {
         let (stdio, relays) = stdio::open(command.stdio)?;
         let image = Image {
             maps: maps(),
+            layered: !layer.trees.is_empty(),
             private: private.places.iter().map(|place| relative(place)).collect::<Result<_, _>>()?,
             entries: built.layout.entries()?,
             scratch: number(plan.limits().memory.unwrap_or(SCRATCH)),
@@ -148,7 +154,7 @@ impl Prepared {
         };
         let (details, unheld_limits) = (counted(built.notes), limits.unheld());
         let status = Status { coverage, backend: "native", details, unheld_limits };
-        Ok(Self { image, control, status, limits, sockets, asks, relays, watched, private })
+        Ok(Self { image, control, status, limits, sockets, asks, relays, watched, accesses, layer, private })
     }
 
     /// What will be held.
@@ -179,8 +185,10 @@ impl Prepared {
         self,
         permit: impl FnOnce() -> Result<T, E>,
     ) -> Result<(Confined, T), E> {
-        let Self { image, control, status, limits, sockets, asks, relays, watched, private } = self;
-        let with = Confining { control, status, sockets, asks, limits, relays, watched, private };
+        let Self { image, control, status, limits, sockets, asks, relays, watched, accesses, layer, private } =
+            self;
+        let with =
+            Confining { control, status, sockets, asks, limits, relays, watched, accesses, layer, private };
         confined::start(image, with, permit)
     }
 }
@@ -193,6 +201,8 @@ struct Built {
     private: Private,
     user: String,
     rules: Vec<Rule>,
+    /// Rules for trees that are seen through a layer.
+    layered_rules: Vec<(PathBuf, Access)>,
     notes: Vec<String>,
     write_only: bool,
     needs_rules: bool,
@@ -213,7 +223,7 @@ impl Built {
     fn for_plan(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let (mut layout, account) = system.into_parts(plan);
         let home = options.home.as_deref();
-        let granted = grants::put(&mut layout, plan, home)?;
+        let granted = grants::put(&mut layout, plan, home, options.layered)?;
         let own = base::Own {
             terminal: matches!(command.stdio, Stdio::Terminal),
             executable: plan.from_writable(),
@@ -257,6 +267,7 @@ impl Built {
             private,
             user: account.user,
             rules: granted.rules,
+            layered_rules: granted.layered_rules,
             notes,
             write_only: granted.write_only,
             needs_rules: !granted.narrowed.is_empty(),
@@ -334,6 +345,9 @@ impl Built {
             }
         } else {
             rules.push((relative(Path::new("/"))?, shown));
+        }
+        for (path, access) in &self.layered_rules {
+            rules.push((relative(&self.layout.follow(path))?, *access));
         }
         // The kernel looks for rules from the file upwards, until all is allowed that it asks for: at every open that
         // is truncation too. Allowed here, where the mount is read-only, it ends the search at once.
@@ -447,19 +461,29 @@ fn needs(plan: &Plan, private_sockets: bool) -> Needs {
 }
 
 /// The supervisor's and the first process' part of what is looked at; none if nothing is.
-fn watching(
-    watch: Watch,
-    mut programs: Programs,
-    exec: Exec,
-) -> Result<(Option<Watched>, Option<OwnedFd>), Refusal> {
+fn watching(watch: Watch, mut programs: Programs, exec: Exec) -> Result<Watching, Refusal> {
     if watch == Watch::Nothing {
-        return Ok((None, None));
+        return Ok(Watching::default());
     }
     let (line, inner) = line()?;
+    if watch == Watch::Everything {
+        let accesses = Accesses::new(line, programs);
+        return Ok(Watching { accesses: Some(accesses), tells: Some(inner), ..Watching::default() });
+    }
     programs.files.extend(base::loaders());
     let Exec { any, from_writable } = exec;
     let startable = Startable { programs, any, from_writable };
-    Ok((Some(Watched::new(line, watch, startable)), Some(inner)))
+    let watched = Watched::new(line, watch, startable);
+    Ok(Watching { watched: Some(watched), tells: Some(inner), ..Watching::default() })
+}
+
+/// Both ends of the line on which things are told.
+#[derive(Default)]
+struct Watching {
+    watched: Option<Watched>,
+    accesses: Option<Accesses>,
+    /// The first process' end.
+    tells: Option<OwnedFd>,
 }
 
 fn network(plan: &Plan) -> Result<netns::Request, Refusal> {

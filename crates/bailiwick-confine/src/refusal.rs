@@ -41,6 +41,14 @@ pub enum Refusal {
         /// As it was granted.
         path: String,
     },
+    /// A single file that is to be written, where writes go to a layer.
+    #[error(
+        "`{path}` is granted for writing as a single file, and a copy-on-write layer holds directories: grant its directory"
+    )]
+    SingleFile {
+        /// As it was granted.
+        path: String,
+    },
     /// A path is not text that the kernel takes.
     #[error("`{path}` cannot be opened: {reason}")]
     Unreachable {
@@ -104,6 +112,7 @@ impl Refusal {
             Self::NotFound { .. } | Self::NoSuchProgram { .. } => 127,
             Self::NotExecutable { .. } | Self::NoInterpreter { .. } => 126,
             Self::MissingPath { .. }
+            | Self::SingleFile { .. }
             | Self::Unreachable { .. }
             | Self::TooManyMatches { .. }
             | Self::Nul { .. }

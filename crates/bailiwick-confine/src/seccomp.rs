@@ -88,7 +88,7 @@ impl Asking {
         let watch = match self.watch {
             Watch::Nothing => 0b0000,
             Watch::Programs => 0b0100,
-            Watch::Files => 0b1100,
+            Watch::Files | Watch::Everything => 0b1100,
         };
         let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1 | watch;
         (index > 0).then(|| ASKS.get(index).copied().unwrap_or_default())

@@ -269,7 +269,7 @@ fn judge_making(path: PathBuf) -> Option<Observation> {
 }
 
 /// An address of the Internet: family, port, and the address behind the flow label of IPv6.
-fn internet_address(bytes: &[u8]) -> Option<SocketAddr> {
+pub(crate) fn internet_address(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk()?;
     let (port, rest) = rest.split_first_chunk()?;
     let ip = match libc::c_int::from(u16::from_ne_bytes(*family)) {
@@ -303,6 +303,11 @@ fn receive(line: &OwnedFd, flags: RecvFlags, each: impl Fn(&[u8])) -> Vec<Vec<u8
         }
     }
     packets
+}
+
+/// The path that a packet names.
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    normal(Path::new(OsStr::from_bytes(bytes)))
 }
 
 /// A path without `.` and `..`, as far as that can be seen without following links.

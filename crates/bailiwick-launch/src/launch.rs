@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bailiwick_confine::{
-    Change, Command, Exit, Fault, LostFiles, Observation, Observations, Options, Prepared, Refusal, Relays,
-    Status, Step, System,
+    Accesses, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations, Options, Prepared,
+    Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;
@@ -345,6 +345,18 @@ impl Launched {
     /// If it has ended.
     pub fn signal(&self, number: i32) -> Result<(), Fault> {
         self.running.signal(number)
+    }
+
+    /// What is told of everything that it touches, once: see [`Watch::Everything`](crate::Watch::Everything). Only the native
+    /// sandbox tells.
+    pub fn take_accesses(&mut self) -> Option<Accesses> {
+        self.running.native().and_then(bailiwick_confine::Confined::take_accesses)
+    }
+
+    /// What it wrote to directories of the host, kept apart from them, once; nothing before its end: see
+    /// [`Options::layered`].
+    pub fn take_layer(&mut self) -> Option<Layer> {
+        self.running.native().and_then(bailiwick_confine::Confined::take_layer)
     }
 
     /// What it wrote in the sandbox's own directories and lost at its end, once; nothing before.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bailiwick_confine::{
     Change, Command, Confined, Exit, Fault, HostProcess, Observations, Options, Prepared, Refusal, Relays,
-    RunningProcess, Status, Step, fallback, host,
+    RunningProcess, Status, Step, Watch, fallback, host,
 };
 use bailiwick_policy::artifact::Artifact;
 use bailiwick_policy::plan::Plan;
@@ -38,6 +38,23 @@ impl Launcher {
         Err(Refusal::Unusable { backend, why, fix: "leave `--backend` out".to_owned() })
     }
 
+    /// Refuses a layer, and telling of everything, under any other than the native sandbox.
+    fn must_layer(&self, options: &Options) -> Result<(), Refusal> {
+        let backend = match self {
+            Self::Native => return Ok(()),
+            Self::Landlock => "landlock",
+            Self::External(artifact) => artifact.target(),
+        };
+        if !options.layered && options.watch != Watch::Everything {
+            return Ok(());
+        }
+        Err(Refusal::Unusable {
+            backend: backend.to_owned(),
+            why: "it has no copy-on-write layer and tells nothing of a program".to_owned(),
+            fix: "leave `--backend` out".to_owned(),
+        })
+    }
+
     /// Makes everything ready and starts nothing, for callers that must record what will be held before it runs.
     ///
     /// # Errors
@@ -49,6 +66,7 @@ impl Launcher {
         options: Options,
         scratch: &Path,
     ) -> Result<Ready, Refusal> {
+        self.must_layer(&options)?;
         Ok(Ready(match self {
             Self::Native => Waiting::Native(Box::new(Prepared::new(plan, command, options)?)),
             Self::External(artifact) => {

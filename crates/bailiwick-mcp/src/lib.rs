@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod driver;
 pub mod fixture;
 mod handler;
 pub mod http;

@@ -24,6 +24,7 @@ use crate::facts::Setting;
   bailiwick run --tell -- git log                 which files is it refused?
   bailiwick run --manifest server.toml --timeout 30s --report status.json -- node server.js
   bailiwick run --manifest server.toml --cwd ~/project
+  bailiwick run --dry-run --cap fs:read,write:$PWD -- make          what would it change?
   bailiwick run --cap fs:read:/opt/models?code=true -- python3 serve.py
 
 The command itself is granted by being named, with the code that it brings (a virtual environment, the modules
@@ -94,19 +95,16 @@ pub(crate) struct Run {
     /// Where the command starts, instead of the current directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) reserved: Reserved,
+    /// Keep what the command writes to directories in a copy-on-write layer: nothing on the host changes. Afterwards the
+    /// changes are listed on stderr: A added, M modified, D deleted.
+    #[arg(long, conflicts_with = "unconfined_i_accept_the_risk")]
+    pub(crate) dry_run: bool,
+    /// After a dry run that succeeded, carry its changes over to the host.
+    #[arg(long, requires = "dry_run")]
+    pub(crate) commit: bool,
     /// The command and its arguments; without it the manifest's own is run.
     #[arg(required_unless_present = "manifest", last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-}
-
-/// Flags that mean nothing yet and are refused with what to use instead.
-#[derive(Debug, Args)]
-pub(crate) struct Reserved {
-    /// It will show what a run would change and change nothing.
-    #[arg(long, hide = true)]
-    pub(crate) dry_run: bool,
 }
 
 impl Run {
@@ -138,7 +136,8 @@ impl Run {
             no_journal: true,
             unconfined_i_accept_the_risk: false,
             cwd: None,
-            reserved: Reserved { dry_run: false },
+            dry_run: false,
+            commit: false,
             command,
         }
     }

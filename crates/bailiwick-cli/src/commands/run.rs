@@ -1,5 +1,6 @@
 //! `bailiwick run`: one command, held to a plan.
 
+mod dry_run;
 mod hint;
 mod jobs;
 mod journal;
@@ -25,6 +26,7 @@ use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
 
+pub(super) use self::dry_run::{carry_over, list, trees, without_layer};
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
 pub(super) use self::plan::PlannedRun;
@@ -34,9 +36,6 @@ use crate::render::{escape, style};
 use crate::{facts, input, terminal};
 
 pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
-    if args.reserved.dry_run {
-        return Ok(refused(DRY_RUN));
-    }
     if args.tell && args.backend != Backend::Native {
         return Ok(refused("`--tell` needs the native sandbox; leave `--backend` out"));
     }
@@ -79,10 +78,6 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     };
     confined(args, &asked, &chosen, leash)
 }
-
-/// What `--dry-run` says as long as it does nothing.
-const DRY_RUN: &str = "`--dry-run` is reserved and does nothing yet; `bailiwick compile --here` shows what a manifest grants \
-     and `--report FILE` what a run held; nothing was started";
 
 /// The command that is run, who chose it, and where it starts.
 struct Chosen {
@@ -157,7 +152,11 @@ fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -
     note(lost::foretold(&chosen.command, home.as_deref(), plan).filter(|_| args.backend == Backend::Native));
     match ready.start() {
         Ok(launched) => {
-            let (answer, seen) = supervise::watch(plan, launched, signals)?;
+            let (answer, mut seen) = supervise::watch(plan, launched, signals)?;
+            let answer = match seen.layer.take() {
+                Some(layer) if args.dry_run => dry_run::ended(answer, layer, args.commit, plan)?,
+                _ => answer,
+            };
             note(lost::told(&seen.lost, home.as_deref()));
             Ok(if succeeded(answer.exit) { answer } else { with_hints(answer, args, chosen, plan, &seen) })
         }
@@ -165,6 +164,7 @@ fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -
             leash.withdraw();
             let mut answer = not_started(&error);
             answer.complaint += &other_way::without_namespaces(&error, plan, &floor);
+            answer.complaint += dry_run::without_layer(&error);
             Ok(answer)
         }
     }
@@ -226,6 +226,7 @@ fn launch<'a>(
         watch: if args.tell { Watch::Files } else { Watch::Programs },
         search: search(chosen.by)?,
         counts_lost: true,
+        layered: args.dry_run,
     };
     let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
     Ok(Launch::new(plan, command, recorder)

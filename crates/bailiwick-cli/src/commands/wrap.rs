@@ -175,7 +175,7 @@ fn start(server: &WrappedServer, gate: &gate::Gate, journal: &Journal) -> anyhow
 }
 
 /// A refusal in words for people and models.
-fn plain(answer: Answer) -> anyhow::Error {
+pub(super) fn plain(answer: Answer) -> anyhow::Error {
     anyhow::Error::msg(anstream::adapter::strip_str(&answer.complaint).to_string())
 }
 

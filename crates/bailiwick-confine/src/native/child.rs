@@ -14,8 +14,8 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, U
 use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitySet;
 
-use super::image::{Identity, Image, LayoutEntry, Maps, Mount};
-use super::{init, network};
+use super::image::{Identity, Image, LayerPlace, LayoutEntry, Maps, Mount};
+use super::{init, layer, network};
 use crate::control::{Message, recv, send};
 use crate::fault::Step;
 use crate::landlock::{Access, Ruleset};
@@ -112,9 +112,11 @@ fn attach(mount: BorrowedFd<'_>, directory: BorrowedFd<'_>, path: &CStr) -> Resu
 }
 
 fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
+    let store = image.layered.then(|| layer::store(&image.scratch)).transpose().map_err(at(Step::Layer))?;
     let callers = rustix::process::umask(Mode::empty());
     for (index, entry) in image.entries.iter().enumerate() {
         let step = match entry {
+            LayoutEntry::Mount(Mount { layer: Some(_), .. }) => Step::Layer,
             LayoutEntry::Mount(_) => Step::Mount,
             LayoutEntry::Terminals { .. } => Step::Devices,
             LayoutEntry::Processes { .. } => Step::Proc,
@@ -126,10 +128,19 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
             | LayoutEntry::Forget { .. } => Step::Layout,
         };
         let failed = |errno| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
-        place(root, entry, image.proc_writable).map_err(failed)?;
+        match (entry, &store) {
+            (LayoutEntry::Mount(mount @ Mount { layer: Some(place), .. }), Some(store)) => {
+                layer_over_host(root, mount, store.as_fd(), place)
+            }
+            _ => place(root, entry, image.proc_writable),
+        }
+        .map_err(failed)?;
     }
     rustix::process::umask(callers);
-    Ok(())
+    match store {
+        Some(store) => send(image.control.as_fd(), Message::Layer, &[store.as_fd()]).map_err(at(Step::Layer)),
+        None => Ok(()),
+    }
 }
 
 fn place(root: BorrowedFd<'_>, entry: &LayoutEntry, proc_writable: bool) -> Result<(), Errno> {
@@ -167,16 +178,32 @@ fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
         let tree = copy(CWD, &mount.source, mount.attributes)?;
         return attach(tree.as_fd(), root, &mount.path);
     };
+    let source = same_source(mount, identity)?;
+    let tree = copy(source.as_fd(), c"", mount.attributes)?;
+    attach_inside(tree.as_fd(), root, &mount.path)
+}
+
+/// What was looked at before, opened without following links and compared.
+fn same_source(mount: &Mount, identity: Identity) -> Result<OwnedFd, Errno> {
     let (flags, resolve) = (
         OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
         ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
     );
     let source = rustix::fs::openat2(CWD, &mount.source, flags, Mode::empty(), resolve)?;
-    if Identity::from_stat(&rustix::fs::fstat(&source)?) != identity {
-        return Err(Errno::STALE);
-    }
-    let tree = copy(source.as_fd(), c"", mount.attributes)?;
-    attach_inside(tree.as_fd(), root, &mount.path)
+    if Identity::from_stat(&rustix::fs::fstat(&source)?) == identity { Ok(source) } else { Err(Errno::STALE) }
+}
+
+/// The same, with a layer over it that takes what is written.
+fn layer_over_host(
+    root: BorrowedFd<'_>,
+    mount: &Mount,
+    store: BorrowedFd<'_>,
+    place: &LayerPlace,
+) -> Result<(), Errno> {
+    let source = same_source(mount, mount.identity.ok_or(Errno::INVAL)?)?;
+    let merged = layer::over(source.as_fd(), store, place)?;
+    restrict_alone(merged.as_fd(), mount.attributes)?;
+    attach_inside(merged.as_fd(), root, &mount.path)
 }
 
 /// Attaches at a path whose links, which others may have made, are followed as the sandbox will: inside the root.

@@ -19,6 +19,7 @@
 
 mod act;
 mod call;
+mod observe;
 mod sockets;
 mod spot;
 mod tell;
@@ -126,7 +127,7 @@ impl<'a> Desk<'a> {
             own,
             nested: asked.nested,
             masked: false,
-            teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.tells_files)),
+            teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.watch)),
             private,
             waiting,
             fresh,

@@ -35,10 +35,17 @@ pub(crate) struct Granted {
     pub(crate) write_only: bool,
     /// Where a mount alone allows more than a grant does.
     pub(crate) narrowed: Vec<PathBuf>,
+    /// Rules for what is seen through a layer: only the merged tree has these inodes.
+    pub(crate) layered_rules: Vec<(PathBuf, Access)>,
 }
 
 /// Puts every grant of a plan into the layout.
-pub(crate) fn put(layout: &mut Layout, plan: &Plan, home: Option<&Path>) -> Result<Granted, Refusal> {
+pub(crate) fn put(
+    layout: &mut Layout,
+    plan: &Plan,
+    home: Option<&Path>,
+    layered: bool,
+) -> Result<Granted, Refusal> {
     if plan.files().is_empty() {
         return Ok(Granted::default());
     }
@@ -53,7 +60,12 @@ pub(crate) fn put(layout: &mut Layout, plan: &Plan, home: Option<&Path>) -> Resu
         for one in paths(grant, &mut granted)? {
             let executable = if grant.writable() { plan.from_writable() } else { plan.exec().any.is_some() };
             let mapped = executable || grant.maps_code();
-            granted.put(layout, grant, &one, &Around { executable, mapped, mounts: &mounts, closed })?;
+            granted.put(
+                layout,
+                grant,
+                &one,
+                &Around { executable, mapped, mounts: &mounts, closed, layered },
+            )?;
         }
     }
     Ok(granted)
@@ -93,6 +105,8 @@ struct Around<'a> {
     mapped: bool,
     mounts: &'a Mounts,
     closed: &'a Closed<'a>,
+    /// Whether writes go to a layer.
+    layered: bool,
 }
 
 /// A path of a grant: where it appears and where it lies.
@@ -154,36 +168,51 @@ impl Granted {
         } else {
             (grant.actions, around.executable, around.mapped)
         };
-        if grant.maps_code() {
-            let path = place.path.display();
-            self.notes
-                .push(format!("`{path}` is granted as code: the loader can run a program that lies there"));
-        }
-        if grant.actions.contains(FsActions::CODE) && grant.writable() {
-            let path = place.path.display();
-            self.notes.push(format!("`{path}` may be changed, so it is not mapped as code"));
-        }
+        self.note_code(grant, place);
         if stays_closed && !grant.actions.contains(FsActions::READ) {
             return Ok(());
+        }
+        let writable = grant.writable() && !stays_closed;
+        if writable && around.layered && kind != HostKind::Directory {
+            return Err(Refusal::SingleFile { path: place.path.display().to_string() });
         }
         let host = Host {
             source: place.source.clone(),
             kind,
-            writable: grant.writable() && !stays_closed,
+            writable,
             executable: mapped,
             identity: Some(Identity::from_stat(&stat)),
+            layered: writable && around.layered,
         };
+        let layered = host.layered;
         layout.mount(&place.path, host);
         for (at, kind) in around.mounts.odd_below(&place.source).filter(|_| !weakened::SUBMOUNTS) {
             let path = place.path.join(at.strip_prefix(&place.source).unwrap_or(at));
             self.notes.push(format!("`{}` is not shown: it is {kind}", path.display()));
             layout.put_over(&path, Node::Hidden { directory: at.is_dir() });
         }
-        self.rule(opened, actions, kind, executable);
+        if layered {
+            let run = if executable { landlock::EXECUTE } else { 0 };
+            self.layered_rules.push((place.path.clone(), access(actions, kind) | run));
+        } else {
+            self.rule(opened, actions, kind, executable);
+        }
         if !is_mountable(grant.actions) {
             self.narrowed.push(place.path.clone());
         }
         Ok(())
+    }
+
+    /// Says what a grant as code opens, or does not.
+    fn note_code(&mut self, grant: &FileGrant, place: &Place) {
+        let path = place.path.display();
+        if grant.maps_code() {
+            self.notes
+                .push(format!("`{path}` is granted as code: the loader can run a program that lies there"));
+        }
+        if grant.actions.contains(FsActions::CODE) && grant.writable() {
+            self.notes.push(format!("`{path}` may be changed, so it is not mapped as code"));
+        }
     }
 
     fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: HostKind, executable: bool) {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::Resource;
 
 use super::guarded::Guarded;
+use crate::command::Watch;
 use crate::landlock::{Access, Ruleset};
 use crate::stdio::Handed;
 use crate::sys::clone::{Program, Stack};
@@ -16,6 +17,8 @@ use crate::sys::netns;
 pub(crate) struct Image {
     /// The lines of the user and group maps.
     pub(crate) maps: Maps,
+    /// Whether some of it is seen through a layer.
+    pub(crate) layered: bool,
     /// What the new root holds, outer before inner.
     pub(crate) entries: Vec<LayoutEntry>,
     /// How large everything written to the root's own memory may become, in bytes.
@@ -64,8 +67,8 @@ pub(crate) struct DeskSetup {
     pub(crate) supervisor: Option<OwnedFd>,
     /// The line on which the supervisor is told what was seen, if it wants to be.
     pub(crate) tells: Option<OwnedFd>,
-    /// Whether it wants to be told of files.
-    pub(crate) tells_files: bool,
+    /// Of what it wants to be told.
+    pub(crate) watch: Watch,
     /// Whether nothing is decided, so that the program may run without being asked about.
     pub(crate) only_tells: bool,
     /// Whether programs may have roots of their own.
@@ -114,6 +117,17 @@ pub(crate) struct Mount {
     pub(crate) attributes: Attributes,
     /// Which inode was looked at, for sources that others than the system's owner can change.
     pub(crate) identity: Option<Identity>,
+    /// Where writes to it go instead of to the host.
+    pub(crate) layer: Option<LayerPlace>,
+}
+
+/// The two directories of one layer, by name in the file system that holds all layers.
+#[derive(Debug)]
+pub(crate) struct LayerPlace {
+    /// What was written.
+    pub(crate) upper: CString,
+    /// The kernel's own.
+    pub(crate) work: CString,
 }
 
 /// Which inode a path led to.

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::image::{Identity, LayoutEntry, Mount};
+use super::image::{Identity, LayerPlace, LayoutEntry, Mount};
 use crate::refusal::Refusal;
 use crate::sys::mount::Attributes;
 use crate::weakened;
@@ -48,6 +48,8 @@ pub(crate) struct Host {
     pub(crate) executable: bool,
     /// Which inode was looked at; `None` for the system's own places.
     pub(crate) identity: Option<Identity>,
+    /// Whether what is written to it goes to a copy-on-write layer.
+    pub(crate) layered: bool,
 }
 
 /// What lies at a path of the host.
@@ -61,7 +63,14 @@ pub(crate) enum HostKind {
 impl Host {
     /// A place of the system, read-only and without code.
     pub(crate) fn system(source: &Path, kind: HostKind) -> Self {
-        Self { source: source.to_owned(), kind, writable: false, executable: false, identity: None }
+        Self {
+            source: source.to_owned(),
+            kind,
+            writable: false,
+            executable: false,
+            identity: None,
+            layered: false,
+        }
     }
 
     fn attributes(&self) -> Attributes {
@@ -154,6 +163,7 @@ impl Layout {
             Some(Placed { node: Node::Host(known), .. }) if known.source == host.source => {
                 known.writable |= host.writable;
                 known.executable |= host.executable;
+                known.layered |= host.layered;
                 known.identity = known.identity.or(host.identity);
             }
             _ => {
@@ -240,6 +250,11 @@ impl Layout {
             | Node::Processes => None,
         });
         hosts.filter(|(_, host)| host.identity.is_some())
+    }
+
+    /// The trees whose writes go to a layer, in the order of their layers.
+    pub(crate) fn layered(&self) -> impl Iterator<Item = (&Path, &Host)> {
+        self.trees().filter(|(_, host)| host.layered)
     }
 
     /// A path with the links of this root on the way to it followed; the last part is not.
@@ -329,6 +344,7 @@ struct Writer {
     made: std::collections::BTreeSet<Key>,
     mounted: Vec<PathBuf>,
     covers: usize,
+    layers: usize,
 }
 
 impl Writer {
@@ -382,16 +398,26 @@ impl Writer {
 
     fn host(&mut self, path: &Path, host: &Host, inside: bool) -> Result<(), Refusal> {
         self.point(path, host.kind, inside, 0o755)?;
+        let layer = host.layered.then(|| self.next_layer()).transpose()?;
         self.entries.push(LayoutEntry::Mount(Mount {
             source: text(host.source.as_os_str())?,
             path: relative(path)?,
             attributes: host.attributes(),
             identity: host.identity,
+            layer,
         }));
         if host.kind == HostKind::Directory {
             self.mounted.push(path.to_owned());
         }
         Ok(())
+    }
+
+    /// Names for the next layer's two directories, in the order of [`Layout::layered`].
+    fn next_layer(&mut self) -> Result<LayerPlace, Refusal> {
+        let number = self.layers;
+        self.layers += 1;
+        let name = |name: String| text(std::ffi::OsStr::new(&name));
+        Ok(LayerPlace { upper: name(upper_name(number))?, work: name(format!("w{number}"))? })
     }
 
     /// Makes something to mount on, unless the tree around already has it.
@@ -440,6 +466,11 @@ impl Writer {
     fn is_inside_host(&self, path: &Path) -> bool {
         path.parent().is_some_and(|parent| self.mounted.iter().any(|tree| lies_in(parent, tree)))
     }
+}
+
+/// What the directory is called that holds what was written to a tree.
+pub(crate) fn upper_name(number: usize) -> String {
+    format!("u{number}")
 }
 
 /// Whether a path is a tree or lies in it. Both are absolute and clean, so that their bytes say it.

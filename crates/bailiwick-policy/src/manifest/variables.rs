@@ -147,6 +147,14 @@ impl Manifest {
         self
     }
 
+    /// The same manifest with this line of the server's and no other, of it or of any tool.
+    #[must_use]
+    pub fn with_only(mut self, line: Capability) -> Self {
+        self.server = vec![Declared { value: line, span: Span::new(0, 0) }];
+        self.tools.clear();
+        self
+    }
+
     /// The same manifest without any line that hands a variable of the caller to the server.
     #[must_use]
     pub fn without_injection(mut self) -> Self {

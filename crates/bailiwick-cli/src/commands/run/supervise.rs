@@ -6,7 +6,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bailiwick_launch::{Change, Exit as Ended, Launched, LostFiles, NetworkEvent, Observations, Recorder};
+use bailiwick_launch::{
+    Change, Exit as Ended, Launched, Layer, LostFiles, NetworkEvent, Observations, Recorder,
+};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -41,6 +43,8 @@ pub(super) struct Events {
     pub(super) observed: Observations,
     /// What it wrote where nothing is kept.
     pub(super) lost: LostFiles,
+    /// What it wrote where the host stays as it is.
+    pub(super) layer: Option<Layer>,
     /// Whether it ended by itself and said that something went wrong.
     pub(super) failed: bool,
 }
@@ -57,7 +61,8 @@ pub(super) fn watch(
     let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), |end| in_words(*end));
     let recorded = if ended.is_ok() { launched.record_end(&how) } else { Ok(()) };
     let (refused, lost) = (launched.refusals(), launched.take_lost());
-    let events = Events { refused, observed: launched.observations(), lost, failed };
+    let layer = launched.take_layer();
+    let events = Events { refused, observed: launched.observations(), lost, layer, failed };
     let finished = launched.finish(&how);
     let ended = ended?;
     recorded?;

@@ -297,7 +297,7 @@ fn no_manifest(args: &Wrap, started: &Started) -> String {
         }
     };
     format!(
-        "{what}. So it was not started. Write a manifest with `bailiwick init server.toml`, declare in it what the server and \
-         its tools need, and start it with `bailiwick wrap --manifest server.toml -- {command}`"
+        "{what}. So it was not started. Have a manifest written from what it does in safety: `bailiwick learn --server --out \
+         server.toml -- {command}`; review it, and start it with `bailiwick wrap --manifest server.toml -- {command}`"
     )
 }

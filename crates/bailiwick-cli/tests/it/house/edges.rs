@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -23,6 +23,8 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("bailiwick-pins", &[]),
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
+    ("bailiwick-layer", &["bailiwick-policy"]),
+    ("bailiwick-learn", &["bailiwick-policy"]),
     ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
     ("bailiwick-launch", &["bailiwick-policy", "bailiwick-confine", "bailiwick-egress", "bailiwick-journal"]),
     ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
@@ -63,6 +65,8 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "bailiwick-guardrails",
             "bailiwick-journal",
             "bailiwick-launch",
+            "bailiwick-layer",
+            "bailiwick-learn",
             "bailiwick-scan",
             "bailiwick-mcp",
             "bailiwick-page",

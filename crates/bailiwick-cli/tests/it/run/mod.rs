@@ -1,10 +1,12 @@
 //! `bailiwick run` as a person or a script uses it, and what is left when it is killed.
 
+mod dry_run;
 mod ends;
 mod git_names;
 mod hints;
 mod jobs;
 mod killed;
+mod learned;
 mod leash;
 mod limits;
 mod lost;
@@ -22,7 +24,8 @@ fn directory() -> tempfile::TempDir {
 
 /// `bailiwick run` with these capabilities and this script.
 fn script(caps: &[&str], options: &[&str], text: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+    let program = bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
+    let mut command = Command::new(program);
     command.arg("run").args(unrecorded(options)).args(options).stdin(Stdio::null());
     for cap in caps {
         command.args(["--cap", cap]);
@@ -48,6 +51,25 @@ fn out(output: &Output) -> String {
 
 fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Everything below a directory: what it is, its mode, and what a file holds or a link says.
+pub(crate) fn tree_of(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let (path, about) = (entry.path(), entry.metadata().unwrap());
+        let holds = if about.is_dir() {
+            found.extend(tree_of(&path));
+            "directory".to_owned()
+        } else if about.is_symlink() {
+            format!("{:?}", std::fs::read_link(&path).unwrap())
+        } else {
+            format!("{:?}", std::fs::read(&path).unwrap_or_default())
+        };
+        found.insert(path, format!("{:o} {holds}", about.permissions().mode()));
+    }
+    found
 }
 
 /// Whether something comes true within a while.

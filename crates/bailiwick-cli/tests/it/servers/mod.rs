@@ -2,6 +2,7 @@
 //! their code is read-only, and what a template does not grant is refused.
 
 mod client;
+mod learned;
 mod others;
 mod table;
 

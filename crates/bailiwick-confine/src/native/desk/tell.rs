@@ -14,6 +14,8 @@ use super::Desk;
 use super::call::{Call, Named, read_text};
 use super::spot::descriptor_of;
 use super::text::{Text, split};
+use crate::accesses::AccessKind;
+use crate::command::Watch;
 use crate::sys::notify::{self, TrappedCall};
 use crate::watched::Seen;
 
@@ -26,29 +28,33 @@ const ARGUMENTS: u64 = 6;
 
 /// The line to the supervisor, and what was said on it.
 pub(super) struct Teller<'a> {
-    line: BorrowedFd<'a>,
-    /// Whether files are told of.
-    files: bool,
+    pub(super) line: BorrowedFd<'a>,
+    /// Of what is told.
+    watch: Watch,
     told: Cell<[u64; MOST]>,
     count: Cell<usize>,
 }
 
 impl<'a> Teller<'a> {
-    pub(super) const fn new(line: BorrowedFd<'a>, files: bool) -> Self {
-        Self { line, files, told: Cell::new([0; MOST]), count: Cell::new(0) }
+    pub(super) const fn new(line: BorrowedFd<'a>, watch: Watch) -> Self {
+        Self { line, watch, told: Cell::new([0; MOST]), count: Cell::new(0) }
+    }
+
+    /// Says a thing each time, and waits until the supervisor has room for it: nothing that it asked for is lost.
+    pub(super) fn send(&self, kind: AccessKind, errno: i32, bytes: &[u8]) {
+        let mut packet = [0; 4098];
+        if let Some(packet) = filled(&mut packet, kind as u8, errno, bytes) {
+            // A supervisor that is gone ends this process.
+            let _ = rustix::io::retry_on_intr(|| {
+                rustix::net::send(self.line, packet, rustix::net::SendFlags::NOSIGNAL)
+            });
+        }
     }
 
     /// Says a thing once; a supervisor that does not listen hears less.
     fn send(&self, seen: Seen, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
-        let length = bytes.len() + 2;
-        let Some((head, room)) = packet.get_mut(..length).and_then(|room| room.split_at_mut_checked(2))
-        else {
-            return;
-        };
-        head.copy_from_slice(&[seen as u8, u8::try_from(errno).unwrap_or(u8::MAX)]);
-        room.copy_from_slice(bytes);
-        let packet = packet.get(..length).unwrap_or_default();
+        let Some(packet) = filled(&mut packet, seen as u8, errno, bytes) else { return };
         if self.is_new(packet) {
             let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
             let _ = rustix::net::send(self.line, packet, flags);
@@ -71,17 +77,31 @@ impl<'a> Teller<'a> {
     }
 }
 
+/// A packet: what it is about, the error, and the rest.
+fn filled<'p>(packet: &'p mut [u8; 4098], kind: u8, errno: i32, bytes: &[u8]) -> Option<&'p [u8]> {
+    let length = bytes.len() + 2;
+    let (head, room) = packet.get_mut(..length)?.split_at_mut_checked(2)?;
+    head.copy_from_slice(&[kind, u8::try_from(errno).unwrap_or(u8::MAX)]);
+    room.copy_from_slice(bytes);
+    packet.get(..length)
+}
+
 impl Desk<'_> {
     /// Tells what a call is about.
     pub(super) fn tell(&self, asked: &TrappedCall, call: &Call) {
         let Some(teller) = &self.teller else { return };
+        if teller.watch == Watch::Everything {
+            self.observe(teller, asked, call);
+            return;
+        }
+        let files = teller.watch == Watch::Files;
         // What cannot be read is not told.
         let _ = match call {
             Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
             Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
             Call::Connect(to) => tell_address(teller, asked, to.address, to.length),
             Call::Look { what } => self.tell_file(teller, asked, what, OFlags::PATH),
-            Call::Open { .. } if !teller.files => Ok(()),
+            Call::Open { .. } if !files => Ok(()),
             Call::Open { what, flags, .. } if flags.contains(OFlags::RDWR) => {
                 let changed = self.tell_file(teller, asked, what, *flags);
                 changed.and_then(|()| self.tell_file(teller, asked, what, *flags - OFlags::RDWR))
@@ -92,7 +112,7 @@ impl Desk<'_> {
             | Call::MakeLink { what, .. }
             | Call::Link { to: what, .. }
             | Call::Rename { to: what, .. }
-                if teller.files =>
+                if files =>
             {
                 self.tell_making(teller, asked, what)
             }
@@ -112,8 +132,12 @@ impl Desk<'_> {
 
     /// Tells that a name stays closed because it runs code later.
     pub(super) fn tell_protected(&self, real: &[u8]) {
-        if let Some(teller) = &self.teller {
-            teller.send(Seen::Protected, 0, real);
+        match &self.teller {
+            Some(teller) if teller.watch == Watch::Everything => {
+                teller.send(AccessKind::Protected, 0, real);
+            }
+            Some(teller) => teller.send(Seen::Protected, 0, real),
+            None => {}
         }
     }
 
@@ -220,7 +244,7 @@ impl Desk<'_> {
     }
 
     /// A caller's path from the root.
-    fn absolute(&self, asked: &TrappedCall, what: &Named) -> Result<Text, Errno> {
+    pub(super) fn absolute(&self, asked: &TrappedCall, what: &Named) -> Result<Text, Errno> {
         let path = what.path.as_bytes();
         if path.first() == Some(&b'/') {
             return Text::from_bytes(path);
@@ -236,25 +260,41 @@ impl Desk<'_> {
 }
 
 fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
-    let socket = descriptor_of(asked.thread, descriptor)?;
-    let address = rustix::net::getsockname(&socket)?;
-    let port = match address.address_family() {
-        rustix::net::AddressFamily::INET => rustix::net::SocketAddrV4::try_from(address)?.port(),
-        rustix::net::AddressFamily::INET6 => rustix::net::SocketAddrV6::try_from(address)?.port(),
-        _ => return Ok(()),
-    };
-    teller.send(Seen::Port, 0, &port.to_ne_bytes());
+    if let Some(port) = port_of(asked, descriptor)? {
+        teller.send(Seen::Port, 0, &port.to_ne_bytes());
+    }
     Ok(())
 }
 
+/// The port of a socket of the Internet.
+pub(super) fn port_of(asked: &TrappedCall, descriptor: i32) -> Result<Option<u16>, Errno> {
+    let socket = descriptor_of(asked.thread, descriptor)?;
+    let address = rustix::net::getsockname(&socket)?;
+    Ok(match address.address_family() {
+        rustix::net::AddressFamily::INET => Some(rustix::net::SocketAddrV4::try_from(address)?.port()),
+        rustix::net::AddressFamily::INET6 => Some(rustix::net::SocketAddrV6::try_from(address)?.port()),
+        _ => None,
+    })
+}
+
+/// As long as an IPv6 address with its port and scope.
+const LONGEST_ADDRESS: usize = 28;
+
 /// Tells an address of the Internet as the kernel has it.
 fn tell_address(teller: &Teller<'_>, asked: &TrappedCall, address: u64, length: u64) -> Result<(), Errno> {
-    /// As long as an IPv6 address with its port and scope.
-    const LONGEST: usize = 28;
-    let mut bytes = [0; LONGEST];
-    let length = usize::try_from(length).map_or(LONGEST, |length| length.min(LONGEST));
-    let bytes = bytes.get_mut(..length).unwrap_or_default();
-    notify::read_memory(asked.thread, address, bytes)?;
-    teller.send(Seen::Address, 0, bytes);
+    let (bytes, length) = address_of(asked, address, length)?;
+    teller.send(Seen::Address, 0, bytes.get(..length).unwrap_or_default());
     Ok(())
+}
+
+/// An address of a caller, and how much of the room it takes.
+pub(super) fn address_of(
+    asked: &TrappedCall,
+    address: u64,
+    length: u64,
+) -> Result<([u8; LONGEST_ADDRESS], usize), Errno> {
+    let mut bytes = [0; LONGEST_ADDRESS];
+    let length = usize::try_from(length).map_or(LONGEST_ADDRESS, |length| length.min(LONGEST_ADDRESS));
+    notify::read_memory(asked.thread, address, bytes.get_mut(..length).unwrap_or_default())?;
+    Ok((bytes, length))
 }

@@ -1,0 +1,132 @@
+//! Calls of tools: read from a file, one a line, or made from a schema.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use bailiwick_mcp::driver::ListedTool;
+use serde_json::{Map, Value, json};
+
+use crate::commands::wrap;
+use crate::input;
+
+/// The most calls of one file.
+const MOST: usize = 10_000;
+/// How deep a schema is followed.
+const MOST_DEPTH: usize = 8;
+
+/// One call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ToolCall {
+    pub(super) tool: String,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// The calls of a file.
+///
+/// # Errors
+/// The line that is no call.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ToolCall>> {
+    let source = input::read(path).map_err(|useless| wrap::plain(useless.refusal()))?;
+    let lines = source.text().lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let calls = lines.map(|(at, line)| {
+        call_of(line).with_context(|| {
+            format!(
+                "line {} of `{}` is no call; write {{\"tool\": \"NAME\", \"arguments\": {{}}}}",
+                at + 1,
+                path.display()
+            )
+        })
+    });
+    let calls = calls.collect::<anyhow::Result<Vec<_>>>()?;
+    anyhow::ensure!(calls.len() <= MOST, "`{}` has more than {MOST} calls", path.display());
+    Ok(calls)
+}
+
+fn call_of(line: &str) -> Option<ToolCall> {
+    let Ok(Value::Object(mut call)) = serde_json::from_str(line) else { return None };
+    let tool = call.remove("tool")?.as_str()?.to_owned();
+    let arguments = match call.remove("arguments") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(arguments)) => arguments,
+        Some(_) => return None,
+    };
+    Some(ToolCall { tool, arguments })
+}
+
+/// The least call of each tool that no other call drives.
+pub(super) fn generated(tools: &[ListedTool], calls: &[ToolCall]) -> Vec<ToolCall> {
+    let undriven = tools.iter().filter(|tool| !calls.iter().any(|call| call.tool == tool.name));
+    undriven
+        .map(|tool| ToolCall { tool: tool.name.clone(), arguments: least_object(&tool.schema, 0) })
+        .collect()
+}
+
+/// The required properties alone, each with its least value.
+fn least_object(schema: &Value, depth: usize) -> Map<String, Value> {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let names = required.filter_map(Value::as_str);
+    let of =
+        |name: &str| schema.get("properties").and_then(|all| all.get(name)).cloned().unwrap_or(json!({}));
+    names.map(|name| (name.to_owned(), least(&of(name), depth + 1))).collect()
+}
+
+/// The first value that a schema names, else the least of its type.
+fn least(schema: &Value, depth: usize) -> Value {
+    if depth > MOST_DEPTH {
+        return Value::Null;
+    }
+    let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|all| all.first());
+    if let Some(value) = schema.get("const").or_else(|| schema.get("default")).or_else(|| first("enum")) {
+        return value.clone();
+    }
+    if let Some(other) = first("anyOf").or_else(|| first("oneOf")).or_else(|| first("allOf")) {
+        return least(other, depth + 1);
+    }
+    let kind = schema.get("type").and_then(Value::as_str).or_else(|| first("type").and_then(Value::as_str));
+    match kind {
+        Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(0)),
+        Some("number") => schema.get("minimum").cloned().unwrap_or(json!(0)),
+        Some("boolean") => json!(false),
+        Some("array") => {
+            let count = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(4);
+            let item = schema.get("items").map_or(Value::Null, |items| least(items, depth + 1));
+            (0..count).map(|_| item.clone()).collect()
+        }
+        Some("object") => Value::Object(least_object(schema, depth)),
+        Some("null") => Value::Null,
+        _ => json!("a"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_call_or_refused() {
+        let call = call_of(r#"{"tool":"a","arguments":{"x":1}}"#).unwrap();
+        assert_eq!((call.tool.as_str(), call.arguments.len()), ("a", 1));
+        assert!(call_of(r#"{"tool":"a"}"#).is_some());
+        for wrong in ["", "[]", "{}", r#"{"tool":1}"#, r#"{"tool":"a","arguments":[]}"#] {
+            assert_eq!(call_of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_least_call_has_what_is_required_and_no_more() {
+        let schema = json!({
+            "type": "object",
+            "required": ["path", "mode", "count", "deep", "list"],
+            "properties": {
+                "path": { "type": "string" }, "mode": { "enum": ["r", "w"] }, "count": { "type": "integer", "minimum": 3 },
+                "deep": { "type": "object", "required": ["x"], "properties": { "x": { "type": "boolean" } } },
+                "list": { "type": "array", "minItems": 1, "items": { "type": "string" } }, "other": { "type": "string" },
+            },
+        });
+        let tool = ListedTool { name: "t".to_owned(), schema };
+        let calls = generated(std::slice::from_ref(&tool), &[]);
+        let wanted = json!({ "path": "a", "mode": "r", "count": 3, "deep": { "x": false }, "list": ["a"] });
+        assert_eq!(Value::Object(calls[0].arguments.clone()), wanted);
+        assert_eq!(generated(&[tool], &calls), []);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is learned: the command that is really run, its own arguments, and which package it is.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use bailiwick_store::{
+    InstalledServer, ResolveOptions, ServerCommand, Store, StoreHost, foreign_source, split_command,
+};
+
+use crate::args::learn::Learn;
+use crate::commands::store::{fetch, host};
+
+/// A program that is to be watched.
+pub(super) struct Subject {
+    /// What its manifest is called.
+    pub(super) name: String,
+    /// The package that it is.
+    pub(super) identity: Option<String>,
+    pub(super) version: Option<String>,
+    /// What is run.
+    pub(super) command: Vec<OsString>,
+    /// The words that are its own.
+    pub(super) arguments: Vec<OsString>,
+    /// Whether it speaks the Model Context Protocol.
+    pub(super) is_server: bool,
+    pub(super) host: StoreHost,
+}
+
+impl Subject {
+    /// # Errors
+    /// Why nothing can be started, in words for people.
+    pub(super) fn of(args: &Learn) -> anyhow::Result<Self> {
+        let host = host(args.names.clone(), args.no_journal)?;
+        let program = args.command.first().map(Path::new).unwrap_or(Path::new("program"));
+        let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut subject = Self {
+            name: args.name.clone().unwrap_or(short),
+            identity: None,
+            version: None,
+            command: args.command.clone(),
+            arguments: args.command.get(1..).unwrap_or_default().to_vec(),
+            is_server: args.server || args.calls.is_some(),
+            host,
+        };
+        match split_command(&args.command) {
+            Ok(ServerCommand::Package(call)) => {
+                if let Some(why) = foreign_source(&call, &subject.host) {
+                    anyhow::bail!(why);
+                }
+                let options = ResolveOptions { refresh: false, install_scripts: false };
+                fetch(&call, options, &subject.host, args.no_journal)?;
+                let server = Store::new(&subject.host).resolve(&call, options)?;
+                subject.identity = Some(call.identity());
+                subject.version = Some(server.package.version);
+                subject.command = server.command;
+                subject.arguments = call.arguments;
+                subject.is_server = true;
+                if args.name.is_none() {
+                    subject.name = call.name.rsplit('/').next().unwrap_or(&call.name).to_owned();
+                }
+            }
+            Ok(ServerCommand::Program) => {
+                let found = found_program(program, &subject.host);
+                if let Some(server) = InstalledServer::find(&found, &args.command) {
+                    subject.arguments = server.arguments;
+                    subject.version = server.claim.as_ref().map(|claim| claim.version.clone());
+                    subject.identity = server.claim.map(|claim| claim.identity);
+                }
+            }
+            Err(_) => {}
+        }
+        Ok(subject)
+    }
+}
+
+/// A program where the caller's shell finds it.
+fn found_program(program: &Path, host: &StoreHost) -> PathBuf {
+    if program.components().count() > 1 {
+        return host.cwd.join(program);
+    }
+    let mut directories = host.search.callers.iter().map(|dir| dir.join(program));
+    directories.find(|file| file.is_file()).unwrap_or_else(|| program.to_owned())
+}

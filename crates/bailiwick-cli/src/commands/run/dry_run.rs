@@ -1,0 +1,102 @@
+//! A run whose writes go to a copy-on-write layer: what it changed, and carrying that over.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bailiwick_launch::{LaunchError, Layer, Refusal, Step};
+use bailiwick_layer::{Change, EntryKind, WrittenTree, changes, commit};
+use bailiwick_policy::plan::Plan;
+
+use crate::answer::{Answer, Exit};
+use crate::facts;
+use crate::render::{escape, style};
+use crate::terminal;
+
+/// The most changes that are listed.
+const MOST_LISTED: usize = 1_000;
+
+/// Lists what a command changed in its layer, and carries it over if that was asked for and the command succeeded.
+pub(super) fn ended(mut answer: Answer, layer: Layer, carries: bool, plan: &Plan) -> anyhow::Result<Answer> {
+    let trees = trees(layer)?;
+    let count = list(&trees)?;
+    let changes = style::count(count, "change", "changes");
+    if count == 0 {
+        terminal::remark("dry run: nothing would change\n");
+    } else if !carries {
+        terminal::remark(&format!(
+            "dry run: {changes}, none of them on the host; `--commit` carries them over\n"
+        ));
+    } else if answer.exit != Exit::Program(0) {
+        terminal::remark(&format!(
+            "dry run: the command failed, so none of its {changes} was carried over\n"
+        ));
+    } else {
+        let named: Vec<PathBuf> = plan.named().iter().map(|path| PathBuf::from(path.to_string())).collect();
+        match carry_over(&trees, &named) {
+            Ok(count) => terminal::remark(&format!(
+                "dry run: {} carried over\n",
+                style::count(count, "change was", "changes were")
+            )),
+            Err(why) => {
+                answer.complaint += &super::complaint(&format!("{why:#}"));
+                answer.exit = Exit::Program(125);
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// What to say where the kernel refuses a layer.
+pub(in crate::commands) fn without_layer(error: &LaunchError) -> &'static str {
+    let LaunchError::Refused(Refusal::Fault(fault)) = error else { return "" };
+    if fault.step != Step::Layer {
+        return "";
+    }
+    "the kernel refuses an overlay there: it has none for plain users (Linux 6.6 or newer has), or something is mounted below \
+     that directory; grant a directory without mounts in it\n"
+}
+
+/// What was written, opened tree by tree.
+pub(in crate::commands) fn trees(layer: Layer) -> anyhow::Result<Vec<WrittenTree>> {
+    let Layer { trees, store, since } = layer;
+    let store = store.context("the layer is not there")?;
+    let open = |tree: bailiwick_launch::LayeredTree| {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let upper = rustix::fs::openat(&store, &tree.upper, flags, Mode::empty());
+        let upper =
+            upper.with_context(|| format!("cannot open what was written to `{}`", tree.path.display()))?;
+        Ok(WrittenTree { path: tree.path, lower: tree.lower, upper, since })
+    };
+    trees.into_iter().map(open).collect()
+}
+
+/// Lists all changes on stderr. How many there are.
+pub(in crate::commands) fn list(trees: &[WrittenTree]) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for tree in trees {
+        for change in changes(tree)? {
+            count += 1;
+            if count <= MOST_LISTED {
+                terminal::remark(&line(&change));
+            }
+        }
+    }
+    if count > MOST_LISTED {
+        terminal::remark(&format!("... and {} more\n", count - MOST_LISTED));
+    }
+    Ok(count)
+}
+
+fn line(change: &Change) -> String {
+    let end = if change.entry == EntryKind::Directory { "/" } else { "" };
+    let conflict = if change.is_conflict { "  (the host changed it meanwhile)" } else { "" };
+    let path = change.path.display().to_string();
+    format!("{} {}{end}{conflict}\n", change.kind.letter(), escape::line(&path))
+}
+
+/// Carries the changes over to the host; `named` are names that run code later and were granted by name.
+pub(in crate::commands) fn carry_over(trees: &[WrittenTree], named: &[PathBuf]) -> anyhow::Result<usize> {
+    let is_named = |path: &Path| named.iter().any(|own| path == own);
+    Ok(commit(trees, facts::home().as_deref(), is_named)?)
+}

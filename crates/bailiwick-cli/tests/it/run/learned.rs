@@ -1,0 +1,171 @@
+//! `learn` of programs that are no servers: hostile ones change nothing, reach nobody, and widen nothing.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use bailiwick_testkit::{reachable_program, skip};
+
+use super::{directory, err, out, tree_of};
+
+/// A home with a secret, and a project in it.
+struct Place {
+    held: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let held = directory();
+        for (name, text) in [
+            ("home/.ssh/id_rsa", "hush"),
+            ("home/w/.env", "hush"),
+            ("home/w/a.txt", "a"),
+            ("home/notes", "private"),
+        ] {
+            let path = held.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Self { held }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.held.path().canonicalize().unwrap().join(name)
+    }
+
+    fn learn(&self, options: &[&str], words: &[&str]) -> Output {
+        let mut command = Command::new(reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
+        command.args(["learn", "--no-journal"]).args(options).arg("--").args(words);
+        command.current_dir(self.path("home/w")).env("HOME", self.path("home")).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+}
+
+fn has(program: &str) -> bool {
+    Path::new("/usr/bin").join(program).exists()
+}
+
+#[test]
+fn a_hostile_program_changes_nothing_and_is_granted_nothing() {
+    if !has("python3") {
+        return skip("no python3 here");
+    }
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let home = place.path("home").display().to_string();
+    let text = format!(
+        "import os, socket, glob\n\
+         def attempt(act):\n\
+         \x20   try: return act()\n\
+         \x20   except Exception as why: return why\n\
+         for path in ['{home}/.ssh/id_rsa', '{home}/w/.env', '{home}/notes', '/etc/shadow', '/root/.bashrc']:\n\
+         \x20   print(path, attempt(lambda: open(path).read()))\n\
+         for path in ['{home}/w/a.txt', '{home}/w/new', '{home}/.bashrc', '{home}/w/../evil', '/usr/lib/evil', '/opt/evil']:\n\
+         \x20   attempt(lambda: open(path, 'w').write('evil'))\n\
+         attempt(lambda: os.symlink('{home}', '{home}/w/link'))\n\
+         attempt(lambda: open('{home}/w/link/through', 'w').write('evil'))\n\
+         attempt(lambda: os.chmod('{home}/w/a.txt', 0o777))\n\
+         attempt(lambda: os.rename('{home}/w/a.txt', '{home}/w/b.txt'))\n\
+         attempt(lambda: os.rmdir('{home}/.ssh'))\n\
+         print(attempt(lambda: socket.create_connection(('127.0.0.1', {port}), 2)))\n\
+         print(attempt(lambda: socket.create_connection(('evil.example', 443), 2)))\n"
+    );
+    let before = tree_of(place.held.path());
+    let done = place.learn(&[], &["python3", "-c", &text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    assert_eq!(tree_of(place.held.path()), before, "nothing on the host changes");
+    assert!(!out(&done).contains("hush") && !out(&done).contains("private"), "{}", out(&done));
+    assert!(listener.accept().is_err(), "nobody was reached");
+    assert!(!Path::new("/opt/evil").exists() && !Path::new("/usr/lib/evil").exists());
+    let manifest: Vec<String> = out(&done).lines().map(str::to_owned).collect();
+    let granted: Vec<&String> = manifest.iter().filter(|line| line.trim_start().starts_with('"')).collect();
+    let secrets = ["id_rsa", ".env", "shadow", ".bashrc", "notes", "evil.example", "~\""];
+    for secret in secrets {
+        assert!(!granted.iter().any(|line| line.contains(secret)), "{secret}: {granted:?}");
+    }
+    for asked in ["~/.ssh/id_rsa", "$WORKSPACE/.env", "~/notes", "evil.example"] {
+        assert!(
+            manifest.iter().any(|line| line.starts_with('#') && line.contains(asked)),
+            "{asked}: {}",
+            out(&done)
+        );
+    }
+}
+
+#[test]
+fn learning_changes_nothing_as_a_plain_user() {
+    bailiwick_testkit::run_again_as_plain_user("run::learned::a_hostile", &[env!("CARGO_BIN_EXE_bailiwick")]);
+}
+
+#[test]
+fn a_program_that_touches_much_stays_bounded_and_asks() {
+    if !has("python3") {
+        return skip("no python3 here");
+    }
+    let place = Place::new();
+    let text = "import os\nfor d in range(5000):\n  os.mkdir(f'd{d}')\n  for f in range(2): open(f'd{d}/f{f}', 'w').close()\n";
+    let done = place.learn(&["--timeout", "300s"], &["python3", "-c", text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let granted = out(&done).lines().filter(|line| line.trim_start().starts_with("\"fs:")).count();
+    assert!(granted <= 24, "{}", out(&done));
+    assert_eq!(std::fs::read_dir(place.path("home/w")).unwrap().count(), 2, "nothing was made on the host");
+}
+
+#[test]
+fn every_one_of_a_thousand_short_processes_is_seen() {
+    let place = Place::new();
+    // Each opens a file of its own name: as many as are told must have been seen.
+    let text = "i=0; while [ $i -lt 1000 ]; do { : > f$i; } & i=$((i+1)); done; wait";
+    let done = place.learn(&["--timeout", "300s", "--out", "m.toml"], &["sh", "-c", text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let manifest = std::fs::read_to_string(place.path("home/w/m.toml")).unwrap();
+    assert!(!manifest.contains("INCOMPLETE"), "{manifest}");
+    let listed = err(&done).lines().filter(|line| line.starts_with("A ")).count();
+    assert_eq!(listed, 1000, "{}", err(&done));
+}
+
+#[test]
+fn an_update_adds_what_is_new_and_nothing_else() {
+    let place = Place::new();
+    let made = |names: &[&str]| names.iter().map(|name| format!(": > {name}; ")).collect::<String>();
+    for dir in ["one", "two"] {
+        std::fs::create_dir(place.path("home/w").join(dir)).unwrap();
+    }
+    let first = made(&["one/x"]);
+    let done = place.learn(&["--out", "../m.toml"], &["sh", "-c", &first]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let done = place.learn(&["--update", "../m.toml"], &["sh", "-c", &made(&["one/x"])]);
+    assert!(err(&done).contains("0 new lines"), "{}", err(&done));
+    let done = place.learn(&["--update", "../m.toml"], &["sh", "-c", &made(&["one/x", "two/y"])]);
+    let new: Vec<String> =
+        err(&done).lines().filter(|line| line.starts_with("+ ")).map(str::to_owned).collect();
+    assert_eq!(new, ["+ fs:read,write:$WORKSPACE/two"], "{}", err(&done));
+    let text = std::fs::read_to_string(place.path("home/m.toml")).unwrap();
+    assert!(text.contains("$WORKSPACE/one") && text.contains("$WORKSPACE/two"), "{text}");
+}
+
+#[test]
+fn an_audit_says_what_is_not_declared_and_what_is_not_used() {
+    let place = Place::new();
+    let done = place.learn(&["--out", "../m.toml"], &["sh", "-c", "cat a.txt > b.txt"]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let audit = |text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+        command.arg("audit").arg(place.path("home/m.toml")).args(["--", "sh", "-c", text]);
+        command.current_dir(place.path("home/w")).env("HOME", place.path("home")).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let same = audit("cat a.txt > b.txt");
+    assert_eq!(same.status.code(), Some(0), "{}{}", out(&same), err(&same));
+    std::fs::create_dir(place.path("home/w/more")).unwrap();
+    let other = audit("head -n 1 a.txt > /dev/null");
+    assert_eq!(other.status.code(), Some(1), "{}{}", out(&other), err(&other));
+    let lines: Vec<String> =
+        out(&other).lines().filter(|line| !line.contains("a.txt")).map(str::to_owned).collect();
+    assert_eq!(
+        lines[..2],
+        ["+ exec:spawn:head  used and not declared", "- exec:spawn:cat  declared and not used"]
+    );
+}

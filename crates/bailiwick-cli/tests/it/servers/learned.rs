@@ -1,0 +1,118 @@
+//! The reference servers under manifests that were learned from a part of their calls.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use bailiwick_testkit::skip;
+
+use super::World;
+use super::client::Era;
+use super::table::{SERVERS, Server};
+use crate::run::tree_of;
+
+/// How many lines of a manifest may grant something.
+const MOST_LINES: usize = 20;
+
+#[test]
+fn what_is_learned_from_some_calls_suffices_for_the_others() {
+    let Some(directory) = super::installed() else {
+        return skip("the servers are not in the cache that scripts/test fills");
+    };
+    let mut wrong = Vec::new();
+    for server in SERVERS.iter().filter(|server| server.name != "fetch") {
+        let world = World::new();
+        world.prepare();
+        let manifest = world.path("learned.toml");
+        let before = tree_of(&world.path(""));
+        let learned = learn(&world, server, &server.entry(&directory), &manifest);
+        let mut after = tree_of(&world.path(""));
+        for own in ["learned.toml", "calls.jsonl"] {
+            after.remove(&world.path(own));
+        }
+        assert_eq!(after, before, "{}: learning changes nothing", server.name);
+        let text =
+            std::fs::read_to_string(&manifest).unwrap_or_else(|_| panic!("{}: {learned}", server.name));
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with('"')).collect();
+        assert!(lines.len() <= MOST_LINES, "{}: {text}", server.name);
+        for wide in
+            ["fs:read:/\"", "exec:spawn:*", "connect:*", ":/etc\"", ":/etc/*\"", ":~\"", ":/home", "secret"]
+        {
+            assert!(!lines.iter().any(|line| line.contains(wide)), "{} {wide}: {text}", server.name);
+        }
+        wrong.extend(differences(&world, server, &server.entry(&directory), &manifest));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Learns from every second call. What was said.
+fn learn(world: &World, server: &Server, entry: &Path, manifest: &Path) -> String {
+    let calls = server.calls.iter().step_by(2).map(|(tool, arguments)| {
+        format!("{{\"tool\":\"{tool}\",\"arguments\":{}}}\n", world.fill(arguments))
+    });
+    std::fs::write(world.path("calls.jsonl"), calls.collect::<String>()).unwrap();
+    let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+    command
+        .args(["learn", "--no-journal", "--calls"])
+        .arg(world.path("calls.jsonl"))
+        .arg("--out")
+        .arg(manifest);
+    for (name, value) in server.variables {
+        command.args(["--env", name]).env(name, world.fill(value));
+    }
+    command.arg("--").arg(entry).args(server.args.iter().map(|word| world.fill(word)));
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{}: {said}", server.name);
+    said
+}
+
+/// The calls, all of them, whose answers differ behind the learned manifest.
+fn differences(world: &World, server: &Server, entry: &Path, manifest: &Path) -> Vec<String> {
+    let answers = |mut command: Command| {
+        world.prepare();
+        command.args(server.args.iter().map(|word| world.fill(word)));
+        world.answers(server, Era::Legacy, command)
+    };
+    let bare = answers(world.command(entry));
+    let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+    command.args(["wrap", "--no-journal", "--manifest"]).arg(manifest).arg("--").arg(entry);
+    let wrapped = answers(command);
+    let mut wrong = Vec::new();
+    if bare.tools != wrapped.tools {
+        wrong.push(format!("{}: tools {:?}\n{}", server.name, wrapped.tools, wrapped.complaint));
+    }
+    for ((tool, arguments), (bare, wrapped)) in server.calls.iter().zip(bare.calls.iter().zip(&wrapped.calls))
+    {
+        if !server.is_same(bare, wrapped) {
+            wrong.push(format!("{} {tool} {arguments}\n  bare {bare}\n  learned {wrapped}", server.name));
+        }
+    }
+    wrong
+}
+
+/// What a replay says of a learned manifest, and of one that lacks a line.
+#[test]
+fn replay_tells_a_manifest_that_suffices_from_one_that_does_not() {
+    let Some(directory) = super::installed() else {
+        return skip("the servers are not in the cache that scripts/test fills");
+    };
+    let server = &SERVERS[0];
+    let (world, entry) = (World::new(), server.entry(&directory));
+    world.prepare();
+    let manifest = world.path("learned.toml");
+    learn(&world, server, &entry, &manifest);
+    let replay = |manifest: &PathBuf| {
+        let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+        command.arg("replay").arg(manifest).arg("--calls").arg(world.path("calls.jsonl"));
+        command.arg("--").arg(&entry).args(server.args.iter().map(|word| world.fill(word)));
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let done = replay(&manifest);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let less = world.path("less.toml");
+    std::fs::write(&less, text.replace("fs:read,write:$ROOTS", "fs:read:$ROOTS")).unwrap();
+    assert_eq!(replay(&less).status.code(), Some(1), "one that lacks a line does not suffice");
+    std::fs::write(&less, format!("# INCOMPLETE: an access was lost\n{text}")).unwrap();
+    assert_eq!(replay(&less).status.code(), Some(1), "one that is incomplete is not tried");
+}

@@ -1,0 +1,225 @@
+//! What was seen of a program, gathered access by access, and bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bailiwick_policy::path::AbsPath;
+use bailiwick_policy::sensitive::SensitivePlaces;
+
+use crate::Provenance;
+
+/// The most different paths that are remembered; more make the evidence incomplete.
+const MOST_PATHS: usize = 100_000;
+/// The same of programs, hosts and questions about them.
+const MOST_OTHERS: usize = 2_000;
+
+/// What was done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Touch {
+    /// It was asked for.
+    Look,
+    /// It was read.
+    Read,
+    /// It was listed.
+    List,
+    /// It was there and was changed.
+    Write,
+    /// It was made.
+    Make,
+    /// It was removed or moved away.
+    Remove,
+}
+
+impl Touch {
+    pub(crate) const fn changes(self) -> bool {
+        matches!(self, Self::Write | Self::Make | Self::Remove)
+    }
+}
+
+/// A tool, and how often it was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSeen {
+    /// Its name.
+    pub name: String,
+    /// How many calls were made.
+    pub calls: usize,
+}
+
+/// What was done with one path.
+#[derive(Debug, Clone, Default)]
+pub struct PathSeen {
+    pub(crate) touches: BTreeSet<Touch>,
+    /// What the sandbox did not show, though the host has it.
+    pub(crate) refused: BTreeSet<Touch>,
+    pub(crate) by: Provenance,
+}
+
+/// A host, and whether it was reached.
+#[derive(Debug, Clone, Default)]
+pub struct HostSeen {
+    pub(crate) is_allowed: bool,
+    pub(crate) by: Provenance,
+}
+
+/// A path variable of the manifest with the directories that it stood for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundVariable {
+    /// Its name, without `$`.
+    pub name: String,
+    /// How the manifest binds it: the text behind `NAME =`.
+    pub binding: String,
+    /// The directories.
+    pub values: Vec<AbsPath>,
+}
+
+/// What was seen of a program.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// What the manifest is to be called.
+    pub name: String,
+    /// Which package it is for.
+    pub identity: Option<String>,
+    /// The version of that package.
+    pub package_version: Option<String>,
+    /// What starts it, for a program that is no server.
+    pub command: Option<Vec<String>>,
+    /// The caller's home.
+    pub home: Option<AbsPath>,
+    /// Where the program was started.
+    pub here: Option<AbsPath>,
+    /// What is never granted without a question.
+    pub places: SensitivePlaces,
+    /// What every sandbox of this command shows already, with everything below.
+    pub shown: Vec<AbsPath>,
+    /// Directories that the sandbox has of its own, empty at first: what the program does there needs no line.
+    pub private: Vec<AbsPath>,
+    /// Directories of the host that were opened although they lie in a private one.
+    pub opened: Vec<AbsPath>,
+    /// Variables bound to the command's own words.
+    pub variables: Vec<BoundVariable>,
+    /// The tools that were listed.
+    pub tools: Vec<ToolSeen>,
+    /// The environment variables that were handed over, by name.
+    pub handed_over: Vec<String>,
+    /// Ports that it listened on.
+    pub ports: BTreeSet<u16>,
+    pub(crate) paths: BTreeMap<String, PathSeen>,
+    pub(crate) programs: BTreeMap<String, Provenance>,
+    pub(crate) hosts: BTreeMap<(String, Option<u16>), HostSeen>,
+    pub(crate) protected: BTreeMap<String, Provenance>,
+    /// Why not everything is known, if it is not.
+    pub incomplete: Option<String>,
+    /// The number of the call in flight, from 1.
+    call: usize,
+    /// The last call of a tool that touched something, and how many did.
+    counted: BTreeMap<(String, usize), (usize, usize)>,
+}
+
+impl Evidence {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            identity: None,
+            package_version: None,
+            command: None,
+            home: None,
+            here: None,
+            places: SensitivePlaces::new(None, []),
+            shown: Vec::new(),
+            private: Vec::new(),
+            opened: Vec::new(),
+            variables: Vec::new(),
+            tools: Vec::new(),
+            handed_over: Vec::new(),
+            ports: BTreeSet::new(),
+            paths: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            protected: BTreeMap::new(),
+            incomplete: None,
+            call: 0,
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// How many different paths were touched.
+    #[must_use]
+    pub fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// The next call begins.
+    pub fn begin_call(&mut self, tool: usize) {
+        self.call += 1;
+        if let Some(tool) = self.tools.get_mut(tool) {
+            tool.calls += 1;
+        }
+    }
+
+    /// A path was touched; `is_shown` says whether the sandbox had it there.
+    pub fn touch(&mut self, tool: Option<usize>, path: &str, touch: Touch, is_shown: bool) {
+        if !self.paths.contains_key(path) && self.paths.len() >= MOST_PATHS {
+            self.lost(&format!("more than {MOST_PATHS} paths were touched"));
+            return;
+        }
+        let by = self.provenance(tool, path);
+        let seen = self.paths.entry(path.to_owned()).or_default();
+        if is_shown {
+            seen.touches.insert(touch)
+        } else {
+            seen.refused.insert(touch)
+        };
+        seen.by.add(&by);
+    }
+
+    /// A program was started, by this path.
+    pub fn started(&mut self, tool: Option<usize>, path: &str) {
+        if !self.programs.contains_key(path) && self.programs.len() >= MOST_OTHERS {
+            self.lost(&format!("more than {MOST_OTHERS} programs were started"));
+            return;
+        }
+        let by = self.provenance(tool, path);
+        self.programs.entry(path.to_owned()).or_default().add(&by);
+    }
+
+    /// A name that runs code later was to be changed, and stayed closed.
+    pub fn protected(&mut self, tool: Option<usize>, path: &str) {
+        if !self.protected.contains_key(path) && self.protected.len() >= MOST_OTHERS {
+            return; // its questions are bounded anyway
+        }
+        let by = self.provenance(tool, path);
+        self.protected.entry(path.to_owned()).or_default().add(&by);
+    }
+
+    /// A host was asked for.
+    pub fn reached(&mut self, tool: Option<usize>, host: &str, port: Option<u16>, is_allowed: bool) {
+        let key = (host.to_owned(), port);
+        if !self.hosts.contains_key(&key) && self.hosts.len() >= MOST_OTHERS {
+            self.lost(&format!("more than {MOST_OTHERS} hosts were asked for"));
+            return;
+        }
+        let by = self.provenance(tool, host);
+        let seen = self.hosts.entry(key).or_default();
+        seen.is_allowed |= is_allowed;
+        seen.by.add(&by);
+    }
+
+    /// Not everything is known; the first reason counts.
+    pub fn lost(&mut self, why: &str) {
+        self.incomplete.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Who touches something now: a call counts once, however often it does.
+    fn provenance(&mut self, tool: Option<usize>, first: &str) -> Provenance {
+        let mut by =
+            Provenance { background: tool.is_none(), first: first.to_owned(), ..Provenance::default() };
+        if let Some(tool) = tool {
+            let (last, count) = self.counted.entry((first.to_owned(), tool)).or_default();
+            *count += usize::from(*last != self.call);
+            *last = self.call;
+            by.tools.insert(tool, *count);
+        }
+        by
+    }
+}
