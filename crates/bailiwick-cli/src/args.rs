@@ -7,6 +7,7 @@ pub(crate) mod pins;
 pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod scan;
+pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod wrap;
@@ -101,6 +102,8 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Put before the command of an MCP server: it runs held to a manifest, and every call is judged and recorded
     Wrap(wrap::Wrap),
+    /// List the secrets whose sources are known, or try the sources
+    Secret(secret::Secret),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

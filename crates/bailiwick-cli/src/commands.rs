@@ -25,6 +25,8 @@ mod ps;
 mod run;
 pub(crate) mod scan;
 #[cfg(target_os = "linux")]
+mod secret;
+#[cfg(target_os = "linux")]
 pub(crate) mod serve;
 mod snapshot;
 #[cfg(target_os = "linux")]
@@ -60,6 +62,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Wrap(args) => wrap::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Secret(args) => secret::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Store(args) => store::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
@@ -68,6 +72,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_)
         | Command::Run(_)
+        | Command::Secret(_)
         | Command::Serve(_)
         | Command::Store(_)
         | Command::Wrap(_)

@@ -59,8 +59,8 @@ mod pipes;
 mod record;
 
 pub use bailiwick_confine::{
-    CHOOSING_VARIABLES, Change, Command, Exit, Fault, LostFiles, Observation, Observations, Options, Refusal,
-    Search, Status, Stdio, System, Watch,
+    BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, LostFiles, Observation, Observations,
+    Options, Refusal, Search, Status, Stdio, System, Watch,
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;

@@ -125,6 +125,12 @@ pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
             .with_capability(format!("net:listen:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("a connection from {peer} was handed in")),
+        Outcome::Brokered(address, secrets) => Event::new(Kind::EgressAllowed)
+            .with_tool(tool.to_owned())
+            .with_capability(format!("net:connect:{}{port}", written(decided.host())))
+            .with_decision(Decision::Allow)
+            .with_code("secret-used")
+            .with_reason(brokered(decided, &address.to_string(), secrets)),
         Outcome::Refused(refusal) => {
             let event = Event::new(Kind::EgressDenied)
                 .with_tool(tool.to_owned())
@@ -138,6 +144,12 @@ pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
             }
         }
     }
+}
+
+/// Which secrets a request was given, and which request it was.
+fn brokered(decided: &NetworkEvent, address: &str, secrets: &[Box<str>]) -> String {
+    let request = decided.request().map(|request| format!("{request}: ")).unwrap_or_default();
+    format!("{request}{} put in, reached at {address}", secrets.join(", "))
 }
 
 /// A host as it is written before a port.

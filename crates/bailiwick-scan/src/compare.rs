@@ -278,7 +278,7 @@ fn kinds_of(line: &Capability) -> Option<&'static [Kind]> {
         Capability::Fs { .. } => &[Kind::Read, Kind::Write, Kind::Create, Kind::Delete],
         Capability::Net(_) => &[Kind::Net],
         Capability::Exec { .. } => &[Kind::Exec],
-        Capability::Env { .. } => &[Kind::Env],
+        Capability::Env { .. } | Capability::Broker { .. } => &[Kind::Env],
         Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
             return None;
         }

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bailiwick_compile::Target;
 use bailiwick_launch::{
-    Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder, Search, Stdio,
-    Watch,
+    BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder,
+    Search, Stdio, Watch,
 };
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
@@ -226,6 +226,7 @@ fn launch<'a>(
         watch: if args.tell { Watch::Files } else { Watch::Programs },
         search: search(chosen.by)?,
         counts_lost: true,
+        brokered: BrokeredInside::default(),
     };
     let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
     Ok(Launch::new(plan, command, recorder)

@@ -120,7 +120,8 @@ impl WrappedServer {
         if !args.explain {
             authority::remember(&name, &identity, &manifest)?;
         }
-        let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
+        let mut run =
+            Run::for_server(None, args.settings.clone(), args.names.clone(), args.secrets.clone(), command);
         run.tell = args.tell;
         let governing = Governing::of(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {

@@ -180,10 +180,21 @@ pub fn programs(plan: &Plan, mechanism: &ProgramMechanism) -> Held {
     }
 }
 
+/// What is said of a sandbox without a broker.
+const UNBROKERED: &str = "nothing here puts a brokered secret into requests; `bailiwick run` and `bailiwick wrap` with the native sandbox do";
+
 /// Variables.
 #[must_use]
 pub fn environment(plan: &Plan, mechanism: &EnvironmentMechanism) -> Held {
     match mechanism {
+        EnvironmentMechanism::Brokered { .. } if plan.environment().read_all => {
+            Held::unsupported("every variable of the caller is granted: nothing keeps one out")
+        }
+        EnvironmentMechanism::Brokered { brokers, .. } if !plan.environment().brokered.is_empty() => {
+            brokers.mediated()
+        }
+        EnvironmentMechanism::Brokered { words, .. } => words.kernel(),
+        _ if !plan.environment().brokered.is_empty() => Held::unsupported(UNBROKERED),
         EnvironmentMechanism::Fresh { passes_all: true, .. } if plan.environment().read_all => {
             Held::unsupported("every variable of the caller is granted: nothing keeps one out")
         }

@@ -13,18 +13,28 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
+    ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
     ("bailiwick-pins", &[]),
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
     ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
-    ("bailiwick-launch", &["bailiwick-policy", "bailiwick-confine", "bailiwick-egress", "bailiwick-journal"]),
+    (
+        "bailiwick-launch",
+        &[
+            "bailiwick-policy",
+            "bailiwick-broker",
+            "bailiwick-confine",
+            "bailiwick-egress",
+            "bailiwick-journal",
+        ],
+    ),
     ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
     (
         "bailiwick-guard",
@@ -54,6 +64,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
         "bailiwick-cli",
         &[
             "bailiwick-policy",
+            "bailiwick-broker",
             "bailiwick-clients",
             "bailiwick-compile",
             "bailiwick-confine",
