@@ -121,15 +121,6 @@ impl Finder {
         Search::default().feed(self, bytes, |_| any = true);
         any
     }
-
-    /// The texts that are in these bytes.
-    pub(crate) fn all_in(&self, bytes: &[u8]) -> Vec<usize> {
-        let mut all = Vec::new();
-        Search::default().feed(self, bytes, |found| all.push(found.text));
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
 }
 
 /// What was looked for may be a secret.

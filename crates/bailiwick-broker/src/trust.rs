@@ -9,10 +9,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Where programs inside find the list; all of its contents are public.
-pub const BUNDLE: &str = "/etc/ssl/bailiwick.pem";
+pub(crate) const BUNDLE: &str = "/etc/ssl/bailiwick.pem";
 
 /// Variables by which programs are told of a list.
-pub const VARIABLES: [&str; 8] = [
+pub(crate) const VARIABLES: [&str; 8] = [
     "SSL_CERT_FILE",
     "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",

@@ -58,6 +58,7 @@ mod network;
 mod pipes;
 mod record;
 
+pub use bailiwick_broker::{BrokerError, Brokering};
 pub use bailiwick_confine::{
     BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, LostFiles, Observation, Observations,
     Options, Refusal, Search, Status, Stdio, System, Watch,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_confine::EgressSockets;
 use bailiwick_egress::{Egress, Entrance, Event as NetworkEvent, Listeners, Options, Outcome};
-use bailiwick_egress::{Resolver, Running, Sockets};
+use bailiwick_egress::{Resolver, Running, Sockets, TlsEnd};
 use bailiwick_journal::format::{Decision, Event, Kind};
 use bailiwick_policy::manifest::Origin;
 use bailiwick_policy::net::{Host, NetRule};
@@ -77,6 +77,7 @@ pub(crate) fn unserved(
     network: &Network,
     (sockets, listeners): (EgressSockets, Listeners),
     names: NameSources,
+    tls_end: Option<Arc<dyn TlsEnd>>,
     told: impl Fn(&NetworkEvent) + Send + Sync + 'static,
 ) -> ProgramNetwork {
     let NameSources { resolver, hosts } = names;
@@ -84,7 +85,7 @@ pub(crate) fn unserved(
     let EgressSockets { dns_udp, dns_tcp, relays, entrances, redirected } = sockets;
     let entrances = entrances.into_iter().map(|(seed, listener)| Entrance::new(seed, listener)).collect();
     let sockets = Sockets { dns_udp, dns_tcp, relays, entrances, redirected };
-    let egress = Egress::new(network, Options { resolver, hosts, events, ..Options::default() });
+    let egress = Egress::new(network, Options { resolver, hosts, events, tls_end, ..Options::default() });
     ProgramNetwork::Unasked(Box::new(egress.listening(listeners)), sockets)
 }
 

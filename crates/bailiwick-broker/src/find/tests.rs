@@ -70,7 +70,6 @@ fn other_texts_are_not_found() {
     }
     let ignoring = Finder::new([TEXT], Case::Ignored);
     assert!(ignoring.is_in(&TEXT.to_ascii_lowercase()) && ignoring.is_in(&TEXT.to_ascii_uppercase()));
-    assert_eq!(finder().all_in(b"another-one-0123 and another-one-0123"), [1]);
 }
 
 proptest! {
