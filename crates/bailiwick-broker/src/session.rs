@@ -23,6 +23,7 @@ use crate::connection;
 use crate::find::{Case, Finder, Search};
 use crate::placeholder::{SHORTEST, placeholder_for};
 use crate::redact::Redactor;
+use crate::source::own_environment;
 use crate::trust::{self, SystemRoots};
 use crate::value::{HeldSecret, SecretValue};
 
@@ -163,6 +164,7 @@ fn kept(secret: BrokeredSecret, held: HeldSecret) -> Result<Kept, BrokerError> {
     let unread = |source| BrokerError::Unread { name: name.to_string(), source };
     // The only moment at which the value is in memory before the sandbox is made; the buffer is wiped at its end.
     let value = held.read().map_err(unread)?;
+    own_environment::erase(value.expose()).map_err(unread)?;
     if !value.expose().iter().all(|byte| matches!(byte, b' '..=b'~')) {
         return Err(BrokerError::Unprintable { name: name.into() });
     }

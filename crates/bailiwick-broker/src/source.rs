@@ -5,7 +5,7 @@
 //!
 //! Fails closed when there is no value, an empty one, one that is too long or one that no variable could hold.
 
-mod own_environment;
+pub(crate) mod own_environment;
 
 use std::fmt;
 use std::fs::File;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bailiwick_broker::{BrokerError, Brokering};
 use bailiwick_confine::{
-    BrokeredInside, Change, Command, Exit, Fault, LostFiles, Observation, Observations, Options, Prepared, Refusal, Relays,
-    Status, Step, System,
+    BrokeredInside, Change, Command, Exit, Fault, LostFiles, Observation, Observations, Options, Prepared,
+    Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;
@@ -207,7 +207,8 @@ impl<'a> Launch<'a> {
         let Self { refusals, watch, lines, opens_ports, waits_for_names, brokering, .. } = self;
         must_be_brokered(plan, brokering.as_ref())?;
         if let Some(brokering) = &brokering {
-            let placeholders = brokering.placeholders().map(|(name, text)| (name.into(), text.into())).collect();
+            let placeholders =
+                brokering.placeholders().map(|(name, text)| (name.into(), text.into())).collect();
             options.brokered = BrokeredInside { placeholders, files: brokering.files() };
         }
         if let (Some(first), Sandbox::By(launcher, _)) = (plan.environment().brokered.first(), &sandbox) {

@@ -34,6 +34,25 @@ pub(super) fn take(name: &str) -> io::Result<SecretValue> {
     Ok(SecretValue::new(value))
 }
 
+/// Empties every variable that has this value in it, whatever it is called: a copy under another name is a copy.
+pub(crate) fn erase(value: &[u8]) -> io::Result<()> {
+    let (start, end) = block()?;
+    let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
+    let mut all = Zeroizing::new(vec![0; usize::try_from(end - start).map_err(io::Error::other)?]);
+    memory.read_exact_at(&mut all, start)?;
+    let mut at = 0;
+    for entry in all.split(|byte| *byte == 0) {
+        let named = entry.iter().position(|byte| *byte == b'=').map_or(entry.len(), |equals| equals + 1);
+        let text = entry.get(named..).unwrap_or_default();
+        if text.len() >= value.len() && text.windows(value.len()).any(|window| window == value) {
+            let place = start + u64::try_from(at + named).map_err(io::Error::other)?;
+            memory.write_all_at(&vec![0; text.len()], place)?;
+        }
+        at += entry.len() + 1;
+    }
+    Ok(())
+}
+
 /// Where the environment lies.
 fn block() -> io::Result<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
@@ -96,6 +115,7 @@ mod tests {
                 .env("TOKEN", "the value, with = in it")
                 .env("TOKEN2", "one more")
                 .env("EMPTY", "")
+                .env("COPY", "Bearer a value under another name")
                 .status()
                 .unwrap();
             assert!(status.success());
@@ -105,6 +125,8 @@ mod tests {
         assert!(take("TOKEN").is_err(), "it is there once");
         assert!(take("EMPTY").is_err() && take("NONE").is_err() && take("TOKE").is_err());
         let now = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+        erase(b"a value under another name").unwrap();
+        assert_eq!(now("COPY").as_deref(), Some(""), "and copies of a value");
         assert_eq!(now("TOKEN").as_deref(), Some(""));
         assert_eq!(now("XTOKEN").as_deref(), Some("another one"));
         assert_eq!(now("TOKEN2").as_deref(), Some("one more"));

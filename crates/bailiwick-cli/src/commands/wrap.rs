@@ -85,7 +85,10 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
 fn listen_on(args: &Wrap, server: WrappedServer, address: SocketAddr) -> anyhow::Result<Answer> {
     if let Some(secret) = server.asked.plan.environment().brokered.first() {
         // Each session starts a sandbox as a copy of this process, which would have the values of the first.
-        let why = format!("`--listen` starts several servers and cannot broker `{}`; leave `--listen` out", secret.value);
+        let why = format!(
+            "`--listen` starts several servers and cannot broker `{}`; leave `--listen` out",
+            secret.value
+        );
         return Ok(Answer::refusal(Exit::Program(125), complaint(&why)));
     }
     let journal = open_journal(args)?;

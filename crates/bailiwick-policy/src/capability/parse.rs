@@ -190,6 +190,11 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
         return parse_env_wildcard(text, name, actions, scribe);
     }
     locate(text, name, check_env_name(name))?;
+    if let (false, Some(span)) = (hosts.is_empty(), loader) {
+        return Err(Finding::new(Code::RefinementWrongKind, "`loader` means nothing where a secret is brokered")
+            .at(span)
+            .help("a variable that loads code is no secret; remove one of the two"));
+    }
     if !hosts.is_empty() {
         return parse_broker(text, (name, actions), &hosts);
     }

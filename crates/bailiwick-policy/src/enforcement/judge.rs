@@ -186,15 +186,16 @@ const UNBROKERED: &str = "nothing here puts a brokered secret into requests; `ba
 /// Variables.
 #[must_use]
 pub fn environment(plan: &Plan, mechanism: &EnvironmentMechanism) -> Held {
+    let has_secrets = !plan.environment().brokered.is_empty();
+    if has_secrets && !matches!(mechanism, EnvironmentMechanism::Brokered { .. }) {
+        return Held::unsupported(UNBROKERED);
+    }
     match mechanism {
         EnvironmentMechanism::Brokered { .. } if plan.environment().read_all => {
             Held::unsupported("every variable of the caller is granted: nothing keeps one out")
         }
-        EnvironmentMechanism::Brokered { brokers, .. } if !plan.environment().brokered.is_empty() => {
-            brokers.mediated()
-        }
+        EnvironmentMechanism::Brokered { brokers, .. } if has_secrets => brokers.mediated(),
         EnvironmentMechanism::Brokered { words, .. } => words.kernel(),
-        _ if !plan.environment().brokered.is_empty() => Held::unsupported(UNBROKERED),
         EnvironmentMechanism::Fresh { passes_all: true, .. } if plan.environment().read_all => {
             Held::unsupported("every variable of the caller is granted: nothing keeps one out")
         }
