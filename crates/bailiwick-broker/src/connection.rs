@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bailiwick_egress::{
-    Code, Dialler, Event, Handover, Outcome, Refusal, Request as Asked, Rules, Target, Teller, host_and_port,
-    is_overriding, judge_request,
+    Code, Dialler, EgressOutcome, Event, Handover, Refusal, Request as Asked, Rules, Target, Teller,
+    host_and_port, is_overriding, judge_request,
 };
 use bailiwick_policy::net::Host;
 use bytes::Bytes;
@@ -64,7 +64,7 @@ enum Server {
 /// Takes a connection to its end.
 pub(crate) async fn serve(broker: Arc<OpenBroker>, handover: Handover) {
     let Handover { target, client, server, address, dialler, rules, tell, idle } = handover;
-    let refuse = |code| tell(Event::of_connection(&target, Outcome::Refused(Refusal::new(code))));
+    let refuse = |code| tell(Event::of_connection(&target, EgressOutcome::Refused(Refusal::new(code))));
     let Host::Name(name) = &target.host else { return refuse(Code::SecretInTheClear) };
     let Ok(config) = broker.authority.config_for(name) else { return refuse(Code::SecretRequest) };
     let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(client)).await;
@@ -116,7 +116,7 @@ impl Connection {
                 } else {
                     Some(path.as_str())
                 };
-                let outcome = Outcome::Refused(refusal.clone());
+                let outcome = EgressOutcome::Refused(refusal.clone());
                 (self.tell)(Event::of_request(&self.target, (&method, shown.unwrap_or("/")), outcome));
                 refused(&self.target, &refusal)
             }
@@ -134,8 +134,8 @@ impl Connection {
         let (filled, used) = self.fill(request, &path).await?;
         used.judge(method.as_str(), &path)?;
         let outcome = match used.names() {
-            none if none.is_empty() => Outcome::Allowed(self.address),
-            names => Outcome::Brokered(self.address, names),
+            none if none.is_empty() => EgressOutcome::Allowed(self.address),
+            names => EgressOutcome::Brokered(self.address, names),
         };
         drop(used);
         (self.tell)(Event::of_request(&self.target, (method.as_str(), &path), outcome));

@@ -191,9 +191,9 @@ impl Source {
                 printed_by(&words.map(str::to_owned))
             }
             Self::Systemd(name) => {
-                let folder = std::env::var_os("CREDENTIALS_DIRECTORY")
+                let directory = std::env::var_os("CREDENTIALS_DIRECTORY")
                     .ok_or_else(|| io::Error::other("systemd gave this process no credentials"))?;
-                HeldSecret::keep(SecretValue::read_from(File::open(PathBuf::from(folder).join(name))?)?)
+                HeldSecret::keep(SecretValue::read_from(File::open(PathBuf::from(directory).join(name))?)?)
             }
         }
     }

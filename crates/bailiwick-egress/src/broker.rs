@@ -13,7 +13,7 @@ use crate::copy::Pulse;
 use crate::decide::{self, Refusal, Target};
 use crate::handover::{ClearText, Dialler, Handover, Replayed, TlsEnd};
 use crate::hello::{Hello, Listening};
-use crate::session::{End, Opening, Session, farewell};
+use crate::session::{End, Opening, Session, send_refusal};
 use crate::stream::Stream;
 
 impl Session {
@@ -90,7 +90,7 @@ impl Session {
             Err(End::Refused(refusal)) => {
                 let request = if let Some(Hello::Http(request)) = &hello { Some(request) } else { None };
                 self.tell_refused(&target, request, refusal.clone());
-                Box::pin(farewell(&client, hello.as_ref(), &target, &refusal)).await;
+                Box::pin(send_refusal(&client, hello.as_ref(), &target, &refusal)).await;
             }
         }
     }

@@ -35,15 +35,15 @@ pub(crate) fn is_trusting(test: &str) -> bool {
     if std::env::var_os(MARK).is_some() {
         return true;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (params, key) = (authority(), KeyPair::generate().unwrap());
-    std::fs::write(folder.path().join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
-    std::fs::write(folder.path().join("ca.key"), key.serialize_pem()).unwrap();
+    std::fs::write(directory.path().join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(directory.path().join("ca.key"), key.serialize_pem()).unwrap();
     let status = Command::new("/proc/self/exe")
         .arg0("it")
         .args(["--exact", test, "--nocapture"])
-        .env(AUTHORITY, folder.path().join("ca.pem"))
-        .env(MARK, folder.path())
+        .env(AUTHORITY, directory.path().join("ca.pem"))
+        .env(MARK, directory.path())
         .status()
         .unwrap();
     assert!(status.success(), "{test}");
@@ -60,11 +60,11 @@ fn authority() -> CertificateParams {
 
 /// A certificate for a name, by the test's authority or by nobody that is trusted.
 fn certificate(name: &str, is_trusted: bool) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-    let folder = PathBuf::from(std::env::var_os(MARK).unwrap());
+    let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let leaf = if is_trusted {
-        let signing = KeyPair::from_pem(&std::fs::read_to_string(folder.join("ca.key")).unwrap()).unwrap();
+        let signing = KeyPair::from_pem(&std::fs::read_to_string(directory.join("ca.key")).unwrap()).unwrap();
         params.signed_by(&key, &Issuer::new(authority(), signing)).unwrap()
     } else {
         params.self_signed(&key).unwrap()
@@ -192,9 +192,9 @@ impl World {
         let facts = HostFacts::unknown();
         let checked = Manifest::parse(&text).unwrap().check(&facts).unwrap();
         let plan = Plan::server(&checked, &facts).unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let held = |name: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, if name == "TOKEN" { VALUE } else { OTHER }).unwrap();
             Source::File(path).fetch().unwrap()
         };

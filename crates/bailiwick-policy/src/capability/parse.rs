@@ -191,9 +191,12 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     }
     locate(text, name, check_env_name(name))?;
     if let (false, Some(span)) = (hosts.is_empty(), loader) {
-        return Err(Finding::new(Code::RefinementWrongKind, "`loader` means nothing where a secret is brokered")
-            .at(span)
-            .help("a variable that loads code is no secret; remove one of the two"));
+        return Err(Finding::new(
+            Code::RefinementWrongKind,
+            "`loader` means nothing where a secret is brokered",
+        )
+        .at(span)
+        .help("a variable that loads code is no secret; remove one of the two"));
     }
     if !hosts.is_empty() {
         return parse_broker(text, (name, actions), &hosts);
@@ -300,7 +303,7 @@ pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
     };
     let read = AbsPath::new(path).map_err(|finding| bad(finding.message()))?;
     if read.components().next().is_none() || path.ends_with('/') {
-        return Err(bad("it is a folder"));
+        return Err(bad("it is a directory"));
     }
     if path.contains(['*', '?', '[']) {
         return Err(bad("sockets are not granted by pattern"));

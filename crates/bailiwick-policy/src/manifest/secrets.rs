@@ -142,7 +142,7 @@ pub(super) fn check_secrets(node: &Node<'_>, manifest: &Manifest, found: &mut Co
 }
 
 fn read_use(node: &Node<'_>, found: &mut Collector) -> Option<SecretUse> {
-    let mut fields = found.keep(Fields::of(node, "a secret", Code::ManifestSecret))?;
+    let mut fields = found.keep(Fields::from_node(node, "a secret", Code::ManifestSecret))?;
     let mut names = |key| fields.optional(key).map(|node| read_names(node, found)).unwrap_or_default();
     let headers = names("headers").into_iter().map(|name| name.to_ascii_lowercase()).collect();
     let (query, form, json) = (names("query"), names("form"), names("json"));
@@ -184,7 +184,7 @@ fn read_allow(node: &Node<'_>) -> Result<bool, Finding> {
 }
 
 fn read_rule(node: &Node<'_>, found: &mut Collector) -> Option<SecretRule> {
-    let mut fields = found.keep(Fields::of(node, "a rule", Code::ManifestSecret))?;
+    let mut fields = found.keep(Fields::from_node(node, "a rule", Code::ManifestSecret))?;
     let (methods, paths) = (fields.optional("methods"), fields.optional("paths"));
     fields.finish(Code::ManifestUnknownField, found);
     if methods.is_none() && paths.is_none() {
@@ -199,7 +199,7 @@ fn read_rule(node: &Node<'_>, found: &mut Collector) -> Option<SecretRule> {
         let items = non_empty(node, found)?;
         let read = |item: &Node<'_>| item.place(Method::new(item.text(Code::ManifestSecret)?));
         let all: Vec<Method> = items.iter().filter_map(|item| found.keep(read(item))).collect();
-        (all.len() == items.len()).then(|| Methods::of(all))
+        (all.len() == items.len()).then(|| Methods::from_methods(all))
     })?;
     let paths = paths.map_or(Some(vec![PathPattern::everything()]), |node| {
         let items = non_empty(node, found)?;

@@ -103,8 +103,8 @@ fn python_requests_uses_a_secret_that_it_does_not_have() {
     };
     let ask = "import os, sys; sys.path.insert(0, sys.argv[1]); import requests; \
                sys.stdout.write(requests.get('https://good.test/x', headers={'Authorization': 'Bearer ' + os.environ['TOKEN']}).text)";
-    let (folder, shown) = (packages.display().to_string(), format!("fs:read:{}/**", packages.display()));
-    uses(&["/usr/bin/python3", "-c", ask, &folder], &[&shown]);
+    let (directory, shown) = (packages.display().to_string(), format!("fs:read:{}/**", packages.display()));
+    uses(&["/usr/bin/python3", "-c", ask, &directory], &[&shown]);
 }
 
 /// git's own server behind TLS and Basic.
@@ -219,13 +219,13 @@ fn git_clones_and_pushes_with_basic_after_a_401() {
     let world = World { authority, good: Seen::default() };
     for user in users() {
         let stage = Stage::new(*user);
-        let folder = stage.folder("clones");
-        let writable = format!("fs:read,write:{}/**", folder.display());
+        let directory = stage.directory("clones");
+        let writable = format!("fs:read,write:{}/**", directory.display());
         let work = "cd \"$0\" && git clone -q https://me:$TOKEN@good.test/repo.git c && cat c/file && cd c && \
                     git -c user.name=t -c user.email=t@t.test commit -q --allow-empty -m two && git push -q origin HEAD:refs/heads/$1";
         let branch = format!("by-{user:?}");
         let mut run = world.run(&stage, &[&writable, "exec:spawn:git"], &["--"]);
-        let output = run.args(["/usr/bin/bash", "-c", work]).arg(&folder).arg(&branch).output().unwrap();
+        let output = run.args(["/usr/bin/bash", "-c", work]).arg(&directory).arg(&branch).output().unwrap();
         assert!(output.status.success() && text(&output.stdout) == "text\n", "{user:?} {output:?}");
         let branches = Command::new("git").args(["-C"]).arg(source.path().join("repo.git")).args([
             "-c",
@@ -234,13 +234,13 @@ fn git_clones_and_pushes_with_basic_after_a_401() {
         ]);
         let branches = { branches }.output().unwrap();
         assert!(text(&branches.stdout).contains(&branch), "{branches:?}");
-        assert!(!holds(&folder, VALUE), "nothing of it on disk");
+        assert!(!holds(&directory, VALUE), "nothing of it on disk");
     }
 }
 
-/// Whether a file below a folder has a text in it.
-fn holds(folder: &Path, what: &str) -> bool {
-    servers::files(folder)
+/// Whether a file below a directory has a text in it.
+fn holds(directory: &Path, what: &str) -> bool {
+    servers::files(directory)
         .values()
         .any(|bytes| bytes.windows(what.len()).any(|window| window == what.as_bytes()))
 }
@@ -315,7 +315,7 @@ fn no_process_inside_ever_holds_the_value() {
          (async () => {{ for (let i = 0; i < {count}; i++) await (await fetch('https://good.test/x', {{headers: h}})).text(); \
          console.log('done'); setInterval(() => 0, 1000); }})()"
     );
-    let journal = stage.folder("journal");
+    let journal = stage.directory("journal");
     let kept = format!("--journal={}", journal.display());
     let mut run = world.run(&stage, &["exec:spawn:/usr/bin/node"], &[&kept, "--"]);
     let words = ["/usr/bin/bash", "-c", "/usr/bin/node -e \"$0\"; :", &work];
