@@ -8,6 +8,7 @@ pub(crate) mod pins;
 pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod scan;
+pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod wrap;
@@ -108,6 +109,8 @@ pub(crate) enum Command {
     Replay(learn::Replay),
     /// Compare a manifest with what a program uses: what is not declared, and what is not used
     Audit(learn::Audit),
+    /// List the secrets whose sources are known, or try the sources
+    Secret(secret::Secret),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

@@ -27,6 +27,8 @@ mod ps;
 mod run;
 pub(crate) mod scan;
 #[cfg(target_os = "linux")]
+mod secret;
+#[cfg(target_os = "linux")]
 pub(crate) mod serve;
 mod snapshot;
 #[cfg(target_os = "linux")]
@@ -68,6 +70,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Audit(args) => learn::audit(&args),
         #[cfg(target_os = "linux")]
+        Command::Secret(args) => secret::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Store(args) => store::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
@@ -79,6 +83,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Learn(_)
         | Command::Replay(_)
         | Command::Audit(_)
+        | Command::Secret(_)
         | Command::Serve(_)
         | Command::Store(_)
         | Command::Wrap(_)

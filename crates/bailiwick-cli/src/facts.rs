@@ -284,6 +284,7 @@ fn variable(line: &Declared<Capability>) -> Option<&str> {
         | Capability::Listen(_)
         | Capability::Exec { .. }
         | Capability::Env { .. }
+        | Capability::Broker { .. }
         | Capability::Ipc(_)
         | Capability::Clock(_)
         | Capability::Assert { .. } => None,

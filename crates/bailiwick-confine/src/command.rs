@@ -73,6 +73,17 @@ pub struct Options {
     /// Whether what is written to directories of the host goes to a copy-on-write layer, for
     /// [`Confined::take_layer`](crate::Confined::take_layer). Nothing of the host changes then.
     pub layered: bool,
+    /// What stands inside for brokered secrets. The native sandbox alone can.
+    pub brokered: BrokeredInside,
+}
+
+/// What stands inside for secrets that are kept outside: nothing of it is secret.
+#[derive(Debug, Clone, Default)]
+pub struct BrokeredInside {
+    /// Placeholders, by the variables that have them. Only variables that the plan brokers are set.
+    pub placeholders: BTreeMap<OsString, OsString>,
+    /// Files with these contents, in place of what the host has there.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 /// What of a program is looked at, to name what it was refused. Nothing is decided by it.

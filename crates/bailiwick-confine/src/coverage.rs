@@ -67,9 +67,11 @@ pub(crate) fn mechanism(means: Means, limits: LimitMechanism) -> Mechanism {
                 &["without Landlock and the filter, code can be started from memory"]
             },
         )),
-        environment: EnvironmentMechanism::Fresh {
+        environment: EnvironmentMechanism::Brokered {
             words: Words::exact("a new process with only these variables"),
-            passes_all: true,
+            brokers: Words::exact(
+                "a new process with only these variables; brokered secrets stay outside, and the supervisor puts them into requests",
+            ),
         },
         services: services(means.filter),
         processes: ProcessMechanism::Kernel { words: namespaces, nested: namespaces },

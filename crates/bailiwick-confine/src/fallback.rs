@@ -8,6 +8,7 @@
 //! Fails closed when: there is no Landlock, the plan names hosts or local services (nothing here could hold them), or
 //! a path that must never be visible or writable lies in a granted tree, from which Landlock cannot take it out.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -211,7 +212,7 @@ fn run(
     let nowhere = Path::new("/nonexistent");
     let home = home.unwrap_or(nowhere);
     let own = environment::Own { home, temporary: nowhere, user: None, program_directories: &[], terminal };
-    for assignment in environment::assignments(plan.environment(), &command.env, &own)? {
+    for assignment in environment::assignments(plan.environment(), (&command.env, &BTreeMap::new()), &own)? {
         let bytes = assignment.as_bytes();
         let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
         let (name, value) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());

@@ -103,8 +103,11 @@ impl Prepared {
         // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
         let proc_writable = maps_users(plan) && rules.is_some();
         let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
-        let envp =
-            environment::assignments(plan.environment(), &command.env, &built.own_variables(terminal))?;
+        let envp = environment::assignments(
+            plan.environment(),
+            (&command.env, &options.brokered.placeholders),
+            &built.own_variables(terminal),
+        )?;
         let directory = built.directory(&command)?;
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
@@ -232,6 +235,9 @@ impl Built {
             account: &account,
         };
         let private = base::own(&mut layout, &own);
+        for (path, contents) in &options.brokered.files {
+            layout.replace(path, Node::Text(contents.clone()));
+        }
         let mut notes = granted.notes;
         let mut programs = Programs::default();
         let from = command.cwd.as_deref().unwrap_or(Path::new("/"));

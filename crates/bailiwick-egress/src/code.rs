@@ -24,5 +24,13 @@ bailiwick_policy::code_table! {
         TooManyNames "net-too-many-names": "too many different names were asked for";
         WildcardSpent "net-wildcard-spent": "too many different names below this wildcard were looked up; grant the names in place of the wildcard";
         TooManyConnections "net-too-many-connections": "too many connections are open";
+        SecretMisdirected "secret-misdirected": "the placeholder of a secret was sent where its value is not used";
+        SecretInTheClear "secret-in-the-clear": "a secret is brokered for this host, so it is spoken to in TLS that names it and in nothing else";
+        SecretForeign "secret-foreign": "the request carries a credential of its own, and the host's credentials are brokered";
+        SecretRule "secret-rule": "the secret's rules do not cover this request";
+        SecretUntrusted "secret-untrusted": "the client does not trust the sandbox's certificate: it pins another one or ignores the list of authorities that it was given";
+        SecretUpstream "secret-upstream": "the server's certificate cannot be verified, so no secret is sent there";
+        SecretRequest "secret-request": "a request to a host with brokered secrets has a form that cannot be passed on safely";
+        SecretResponse "secret-response": "the response has a form in which a secret could not be found, so it was withheld";
     }
 }

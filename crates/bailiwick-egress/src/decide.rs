@@ -218,13 +218,35 @@ pub fn decide(rules: &Rules, target: &Target, known: Known<'_>) -> Verdict {
     }
 }
 
+/// May this request be made in a connection that may go on and whose TLS is ended? The addresses are those that were
+/// judged.
+///
+/// # Errors
+/// The refusal, with the smallest grant that would lift it.
+pub fn judge_request(
+    rules: &Rules,
+    target: &Target,
+    addresses: &[IpAddr],
+    request: &Request,
+) -> Result<(), Refusal> {
+    let private = |ip: &IpAddr| {
+        let ip = canonical_ip(*ip);
+        is_special(ip) && !rules.name_address(ip, target.port)
+    };
+    let private = addresses.iter().any(private);
+    let here = rules.matching(&target.host).filter(|rule| rule.ports().contains(target.port));
+    let open: Vec<&NetRule> = here.filter(|rule| rule.opens_private() || !private).collect();
+    http(&open, target, request, Scheme::Https)
+        .map_err(|(code, speak)| refusal(target, code, speak.unwrap_or(Speak::Tls), private))
+}
+
 type Fault = (Code, Option<Speak>);
 
 /// Whether what the client says first is for the target and granted by one of the rules.
 fn spoken(open: &[&NetRule], target: &Target, hello: &Hello) -> Result<Stream, (Code, Speak)> {
     match hello {
         Hello::Tls { name, hidden } => tls(open, target, name.as_deref(), *hidden).map(|()| Stream::Tls),
-        Hello::Http(request) => http(open, target, request).map(|()| Stream::Requests),
+        Hello::Http(request) => http(open, target, request, Scheme::Http).map(|()| Stream::Requests),
         Hello::Unreadable(code) => Err((*code, None)),
         Hello::Other => Err((Code::ProtocolNotGranted, Some(Speak::Raw))),
     }
@@ -256,7 +278,7 @@ fn tls(open: &[&NetRule], target: &Target, name: Option<&str>, hidden: bool) -> 
     Ok(())
 }
 
-fn http(open: &[&NetRule], target: &Target, request: &Request) -> Result<(), Fault> {
+fn http(open: &[&NetRule], target: &Target, request: &Request, scheme: Scheme) -> Result<(), Fault> {
     let same_port = request.port.is_none_or(|port| port == target.port);
     if !(target.is(&request.host) && same_port) {
         return Err((Code::HttpHostOther, None));
@@ -267,7 +289,7 @@ fn http(open: &[&NetRule], target: &Target, request: &Request) -> Result<(), Fau
     let method = method.filter(|_| !request.overridden);
     let path = UrlPath::of_target(&request.path);
     let ambiguous = request.overridden || matches!(path, UrlPath::Ambiguous { .. });
-    let speak = method.map(|method| Speak::Http { scheme: Scheme::Http, method, path });
+    let speak = method.map(|method| Speak::Http { scheme, method, path });
     let plain = |rule: &&NetRule| match &speak {
         Some(speak) => rule.speech().allows(speak),
         None => matches!(rule.speech(), Speech::Connect { .. }),

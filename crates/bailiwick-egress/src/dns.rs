@@ -68,6 +68,11 @@ impl Session {
                 return (ResponseCode::NXDomain, None);
             }
         };
+        if self.is_forbidden(&text) {
+            // The placeholder itself is not repeated in the record.
+            self.refused_name("*", Refusal::new(Code::SecretMisdirected));
+            return (ResponseCode::NXDomain, None);
+        }
         match self.addresses_of(&host) {
             Ok((v4, v6)) => (ResponseCode::NoError, record(query.query_type(), v4, v6)),
             Err(refusal) => {

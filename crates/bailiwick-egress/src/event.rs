@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
-use crate::decide::Refusal;
+use crate::decide::{Refusal, Target};
 
 /// The most characters of a client's own text that an event repeats.
 const MAX_TEXT: usize = 260;
@@ -28,6 +28,8 @@ pub enum EgressOutcome {
     Allowed(IpAddr),
     /// A connection from this address to a port that is listened on outside was handed in.
     Accepted(IpAddr),
+    /// A request goes to this address, with the values of these secrets.
+    Brokered(IpAddr, Vec<Box<str>>),
     /// It goes nowhere.
     Refused(Refusal),
 }
@@ -35,6 +37,18 @@ pub enum EgressOutcome {
 impl Event {
     pub(crate) fn new(host: &str, port: Option<u16>, outcome: EgressOutcome) -> Self {
         Self { host: harmless(host), port, request: None, outcome }
+    }
+
+    /// A decision about one request whose TLS was ended.
+    #[must_use]
+    pub fn of_request(target: &Target, (method, path): (&str, &str), outcome: EgressOutcome) -> Self {
+        Self::new(&target.host.to_string(), Some(target.port), outcome).about(method, path)
+    }
+
+    /// A decision about a connection whose TLS is ended.
+    #[must_use]
+    pub fn of_connection(target: &Target, outcome: EgressOutcome) -> Self {
+        Self::new(&target.host.to_string(), Some(target.port), outcome)
     }
 
     /// The same event, about one HTTP request.
@@ -72,7 +86,7 @@ impl Event {
     pub const fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {
             EgressOutcome::Refused(refusal) => Some(refusal),
-            EgressOutcome::Allowed(_) | EgressOutcome::Accepted(_) => None,
+            EgressOutcome::Allowed(_) | EgressOutcome::Accepted(_) | EgressOutcome::Brokered(..) => None,
         }
     }
 
@@ -93,6 +107,11 @@ impl Event {
                 set("verdict", "accepted".into());
                 set("peer", peer.to_string().into());
             }
+            EgressOutcome::Brokered(address, secrets) => {
+                set("verdict", "allowed".into());
+                set("address", address.to_string().into());
+                set("secrets", secrets.iter().map(|name| Value::from(&**name)).collect());
+            }
             EgressOutcome::Refused(refusal) => {
                 set("verdict", "refused".into());
                 set("code", refusal.code().as_str().into());
@@ -108,7 +127,7 @@ impl fmt::Display for Event {
     /// `allowed api.github.com:443`, `refused evil.test: not granted`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match &self.outcome {
-            EgressOutcome::Allowed(_) => "allowed",
+            EgressOutcome::Allowed(_) | EgressOutcome::Brokered(..) => "allowed",
             EgressOutcome::Accepted(_) => "accepted",
             EgressOutcome::Refused(_) => "refused",
         };
@@ -121,6 +140,9 @@ impl fmt::Display for Event {
         }
         if let EgressOutcome::Accepted(peer) = &self.outcome {
             write!(f, " from {peer}")?;
+        }
+        if let EgressOutcome::Brokered(_, secrets) = &self.outcome {
+            write!(f, " with {}", secrets.join(", "))?;
         }
         self.refusal().map_or(Ok(()), |refusal| write!(f, ": {}", refusal.code().meaning()))
     }

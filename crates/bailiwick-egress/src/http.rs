@@ -157,7 +157,10 @@ pub(crate) fn absolute(target: &str) -> Option<(&str, &str)> {
 }
 
 /// The host and the port of `host[:port]`.
-pub(crate) fn authority(text: &str) -> Result<(Host, Option<u16>), Code> {
+///
+/// # Errors
+/// If it cannot be read in one way only.
+pub fn authority(text: &str) -> Result<(Host, Option<u16>), Code> {
     let bracket = text.rfind(']').unwrap_or(0);
     let colon = text.rfind(':').filter(|colon| *colon > bracket);
     let (host, port) = match colon.and_then(|colon| text.split_at_checked(colon)) {
@@ -208,6 +211,12 @@ impl<'a> Fields<'a> {
         let overridden = request.headers.iter().any(|field| is_one_of(field.name, &OVERRIDING));
         Ok(Self { host, body, overridden })
     }
+}
+
+/// Whether a field lets a client name another method or path than the request's own.
+#[must_use]
+pub fn is_overriding(field: &str) -> bool {
+    is_one_of(field, &OVERRIDING)
 }
 
 /// Whether a field is one of these, in capitals or not, with `_` for `-` or not: gateways take them for the same.

@@ -54,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod broker;
 mod closed;
 mod code;
 mod connect;
@@ -62,6 +63,7 @@ mod decide;
 mod dns;
 mod entrance;
 mod event;
+mod handover;
 mod handshake;
 mod hello;
 mod http;
@@ -75,10 +77,12 @@ mod session;
 mod stream;
 
 pub use code::Code;
-pub use decide::{Known, Pass, Refusal, Rules, Stream, Target, Verdict, decide};
+pub use decide::{Known, Pass, Refusal, Rules, Stream, Target, Verdict, decide, judge_request};
 pub use entrance::{Entrance, ListenError, Listeners};
 pub use event::{EgressOutcome, Event};
+pub use handover::{ClearText, Dialler, Handover, Replayed, Teller, TlsEnd};
 pub use hello::{Hello, Listening, Request};
+pub use http::{authority as host_and_port, is_overriding};
 pub use limits::{Limits, raise_file_limit};
 pub use resolve::{Lookup, Resolver};
 pub use serve::{Copying, Egress, Front, Options, Running, Sockets};

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::copy::Pulse;
 use crate::decide::{Known, Target, Verdict, decide};
 use crate::event::{EgressOutcome, Event};
+use crate::handover::ClearText;
 use crate::hello::{Hello, Request};
 use crate::http::{self, Framing, Head, Parsed};
 use crate::session::{End, Session};
@@ -47,12 +48,15 @@ impl Session {
         pulse: &Pulse,
     ) -> Result<(), End> {
         let Passage { client, server, .. } = *passage;
+        let mut watch = self.clear_text();
         while let Some(head) = self.head(client, &mut said).await? {
             self.judge(passage, &head.request)?;
+            look_at(watch.as_deref_mut(), &said, head.length)?;
             pass_on(server, &mut said, head.length).await?;
             let mut body = Framing::new(head.body);
             loop {
                 let length = body.advance(&said)?;
+                look_at(watch.as_deref_mut(), &said, length)?;
                 pass_on(server, &mut said, length).await?;
                 pulse.beat();
                 if body.is_done() {
@@ -104,6 +108,15 @@ impl Session {
             Verdict::Resolve | Verdict::Listen => Err(Code::RequestNotGranted.into()),
         }
     }
+}
+
+/// Refuses what must not leave in the clear.
+fn look_at(watch: Option<&mut (dyn ClearText + 'static)>, said: &[u8], length: usize) -> Result<(), End> {
+    let bytes = said.get(..length).unwrap_or_default();
+    if watch.is_some_and(|watch| watch.is_forbidden(bytes)) {
+        return Err(Code::SecretMisdirected.into());
+    }
+    Ok(())
 }
 
 async fn pass_on(server: &Stream, said: &mut Vec<u8>, length: usize) -> Result<(), End> {

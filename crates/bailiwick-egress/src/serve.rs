@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::entrance::{Entrance, Listeners};
 use crate::event::Event;
+use crate::handover::TlsEnd;
 use crate::limits::Limits;
 use crate::resolve::Resolver;
 use crate::session::Session;
@@ -39,6 +40,8 @@ pub struct Options {
     pub limits: Limits,
     /// How bytes are copied.
     pub copying: Copying,
+    /// Who ends TLS for some hosts, if anybody does.
+    pub tls_end: Option<Arc<dyn TlsEnd>>,
     /// Told of every decision. It is called between packets, so it must not wait.
     pub events: Box<dyn Fn(Event) + Send + Sync>,
 }
@@ -50,6 +53,7 @@ impl Default for Options {
             hosts: BTreeMap::new(),
             limits: Limits::default(),
             copying: Copying::default(),
+            tls_end: None,
             events: Box::new(drop),
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bailiwick_policy::net::{Host, canonical_ip};
@@ -22,6 +22,7 @@ use crate::code::Code;
 use crate::copy::{Copier, Pulse};
 use crate::decide::{self, Known, Pass, Refusal, Rules, Target, Verdict, decide};
 use crate::event::{EgressOutcome, Event};
+use crate::handover::{Teller, TlsEnd};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
 use crate::names::{Names, WildcardNames};
@@ -50,7 +51,8 @@ pub(crate) struct Session {
     lookup: Lookup,
     wildcard_names: Mutex<WildcardNames>,
     complaints: Mutex<(HashSet<Box<str>>, Bucket)>,
-    listener: Box<dyn Fn(Event) + Send + Sync>,
+    listener: Teller,
+    pub(crate) tls_end: Option<Arc<dyn TlsEnd>>,
     open: AtomicUsize,
     pending: AtomicUsize,
 }
@@ -96,10 +98,10 @@ fn take_place(count: &AtomicUsize, most: usize) -> Option<Place<'_>> {
 }
 
 /// A connection that may go on.
-struct Settled {
-    pass: Pass,
-    said: Vec<u8>,
-    greeted: bool,
+pub(crate) struct Settled {
+    pub(crate) pass: Pass,
+    pub(crate) said: Vec<u8>,
+    pub(crate) greeted: bool,
 }
 
 /// What is said to a client before it is heard, and what it has said already: the difference between fronts.
@@ -124,7 +126,8 @@ impl Session {
             lookup: Lookup::new(options.resolver, options.hosts, options.limits.answer),
             wildcard_names: Mutex::new(WildcardNames::new(&options.limits, now)),
             complaints: Mutex::new((HashSet::new(), Bucket::new(COMPLAINTS_A_SECOND, now))),
-            listener: options.events,
+            listener: options.events.into(),
+            tls_end: options.tls_end,
             open: AtomicUsize::new(0),
             pending: AtomicUsize::new(0),
         }
@@ -136,6 +139,10 @@ impl Session {
 
     pub(crate) fn tell(&self, event: Event) {
         (self.listener)(event);
+    }
+
+    pub(crate) fn teller(&self) -> Teller {
+        Arc::clone(&self.listener)
     }
 
     /// Whether a complaint about `name` was not told lately. A flood of them is told in part.
@@ -191,6 +198,9 @@ impl Session {
 
     /// Takes a connection from its first word to its last.
     pub(crate) async fn relay_client(&self, client: Stream, target: Target, opening: Opening) {
+        if let Some(end) = self.tls_end(&target) {
+            return Box::pin(self.hand_over(client, target, opening, end)).await;
+        }
         let greeting = opening.greeting;
         let mut hello = None;
         let dialled = async {
@@ -221,7 +231,7 @@ impl Session {
     }
 
     /// Asks until the answer is final.
-    async fn settle(
+    pub(crate) async fn settle(
         &self,
         client: &Stream,
         target: &Target,
@@ -307,6 +317,10 @@ impl Session {
             decide::Stream::Opaque | decide::Stream::Tls => {
                 let host = target.host.to_string();
                 self.tell(Event::new(&host, Some(target.port), EgressOutcome::Allowed(address)));
+                if let (decide::Stream::Opaque, Some(watch)) = (pass.stream, self.clear_text()) {
+                    let forth = Box::pin(self.copy_watched((client, &server), target, watch, said, &pulse));
+                    return copy_both(forth, back, still).await;
+                }
                 let said = if pass.stream == decide::Stream::Tls {
                     let passage =
                         Passage { client, server: &server, target, addresses: &pass.addresses, address };
@@ -323,7 +337,7 @@ impl Session {
     }
 
     /// Dials the addresses that were judged, and no others.
-    async fn dial(&self, pass: &Pass, port: u16) -> Result<(Stream, IpAddr), End> {
+    pub(crate) async fn dial(&self, pass: &Pass, port: u16) -> Result<(Stream, IpAddr), End> {
         let addresses = pass.addresses.iter().map(|address| SocketAddr::new(*address, port));
         let dialled = timeout(self.limits.dial, first_to_answer(addresses)).await.ok().flatten();
         let stream = dialled.ok_or(Code::Unreachable)?;
@@ -348,7 +362,9 @@ pub(crate) async fn copy_both(
 }
 
 /// Dials one address after the other, without waiting long for any of them.
-async fn first_to_answer(mut addresses: impl ExactSizeIterator<Item = SocketAddr>) -> Option<TcpStream> {
+pub(crate) async fn first_to_answer(
+    mut addresses: impl ExactSizeIterator<Item = SocketAddr>,
+) -> Option<TcpStream> {
     if addresses.len() == 1 {
         return TcpStream::connect(addresses.next()?).await.ok();
     }
@@ -368,7 +384,7 @@ async fn first_to_answer(mut addresses: impl ExactSizeIterator<Item = SocketAddr
 }
 
 /// Tells the client in its own language, if it has said which, and else breaks off.
-async fn send_refusal(client: &Stream, hello: Option<&Hello>, target: &Target, refusal: &Refusal) {
+pub(crate) async fn send_refusal(client: &Stream, hello: Option<&Hello>, target: &Target, refusal: &Refusal) {
     let words = match hello {
         Some(Hello::Tls { .. } | Hello::Unreadable(Code::TlsUnreadable)) => TLS_DENIED.to_vec(),
         Some(

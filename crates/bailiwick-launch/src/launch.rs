@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use bailiwick_broker::{BrokerError, Brokering};
 use bailiwick_confine::{
-    Accesses, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations, Options, Prepared,
-    Refusal, Relays, Status, Step, System,
+    Accesses, BrokeredInside, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations,
+    Options, Prepared, Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;
@@ -47,6 +48,7 @@ pub struct Launch<'a> {
     lines: GrantLines,
     opens_ports: bool,
     waits_for_names: bool,
+    brokering: Option<Brokering>,
 }
 
 /// Who holds it.
@@ -68,6 +70,9 @@ pub enum LaunchError {
     /// A granted port cannot be listened on outside.
     #[error("{0}; nothing was started")]
     Port(ListenError),
+    /// The values of its secrets could not be read.
+    #[error("{0}; nothing was started")]
+    Secrets(#[from] BrokerError),
     /// Its network could not be served. It was started for that, and ended.
     #[error("cannot serve the network of the program: {0}")]
     Network(std::io::Error),
@@ -79,7 +84,7 @@ impl LaunchError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(refusal) => refusal.exit_code(),
-            Self::Unrecorded(_) | Self::Port(_) | Self::Network(_) => 125,
+            Self::Unrecorded(_) | Self::Port(_) | Self::Secrets(_) | Self::Network(_) => 125,
         }
     }
 }
@@ -91,7 +96,7 @@ impl LaunchError {
         match self {
             Self::Refused(Refusal::Fault(fault)) => (fault.step == Step::Exec).then_some(126),
             Self::Refused(refusal) => Some(i32::from(refusal.exit_code())).filter(|code| *code != 125),
-            Self::Unrecorded(_) | Self::Port(_) | Self::Network(_) => None,
+            Self::Unrecorded(_) | Self::Port(_) | Self::Secrets(_) | Self::Network(_) => None,
         }
     }
 }
@@ -112,6 +117,7 @@ impl<'a> Launch<'a> {
             lines: GrantLines::default(),
             opens_ports: false,
             waits_for_names: false,
+            brokering: None,
         }
     }
 
@@ -120,6 +126,17 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn opening_ports(mut self) -> Self {
         self.opens_ports = true;
+        self
+    }
+
+    /// The secrets that the plan brokers are put into requests by this. Without it a plan that brokers any is refused. The
+    /// native sandbox alone can.
+    ///
+    /// A sandbox starts as a copy of this process, so the values are read when it was made. One that is made later in the same
+    /// process would have them in the memory of its first process: a process that brokers secrets starts one sandbox.
+    #[must_use]
+    pub fn brokering(mut self, brokering: Brokering) -> Self {
+        self.brokering = Some(brokering);
         self
     }
 
@@ -186,16 +203,36 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// What is missing, and what to write to change that.
     pub fn prepare(self) -> Result<ReadyLaunch<'a>, Refusal> {
-        let Self { plan, command, recorder, options, sandbox, names, .. } = self;
-        let Self { refusals, watch, lines, opens_ports, waits_for_names, .. } = self;
+        let Self { plan, command, recorder, mut options, sandbox, names, .. } = self;
+        let Self { refusals, watch, lines, opens_ports, waits_for_names, brokering, .. } = self;
+        must_be_brokered(plan, brokering.as_ref())?;
+        if let Some(brokering) = &brokering {
+            let placeholders =
+                brokering.placeholders().map(|(name, text)| (name.into(), text.into())).collect();
+            options.brokered = BrokeredInside { placeholders, files: brokering.files() };
+        }
+        if let (Some(first), Sandbox::By(launcher, _)) = (plan.environment().brokered.first(), &sandbox) {
+            launcher.must_be_native(&first.value.to_string(), "put a secret into requests")?;
+        }
         if opens_ports && let (Sandbox::By(launcher, _), [first, ..]) = (&sandbox, plan.listens()) {
-            launcher.must_be_native(&format!("net:listen:{}", first.value))?;
+            launcher.must_be_native(&format!("net:listen:{}", first.value), "open a port")?;
         }
         let ready = match sandbox {
             Sandbox::On(system) => Prepared::on(system, plan, command, options)?.into(),
             Sandbox::By(launcher, scratch) => launcher.prepare(plan, command, options, &scratch)?,
         };
-        Ok(ReadyLaunch { plan, ready, recorder, names, refusals, watch, lines, opens_ports, waits_for_names })
+        Ok(ReadyLaunch {
+            plan,
+            ready,
+            recorder,
+            names,
+            refusals,
+            watch,
+            lines,
+            opens_ports,
+            waits_for_names,
+            brokering,
+        })
     }
 }
 
@@ -210,6 +247,7 @@ pub struct ReadyLaunch<'a> {
     lines: GrantLines,
     opens_ports: bool,
     waits_for_names: bool,
+    brokering: Option<Brokering>,
 }
 
 impl ReadyLaunch<'_> {
@@ -224,17 +262,22 @@ impl ReadyLaunch<'_> {
     /// # Errors
     /// Why nothing runs. A start that was recorded and did not happen is recorded as such.
     pub fn start(self) -> Result<Launched, LaunchError> {
-        let Self { plan, ready, recorder, names, refusals, watch, lines, opens_ports, waits_for_names } =
-            self;
+        let Self { plan, ready, recorder, names, refusals, watch, lines, .. } = self;
+        let Self { opens_ports, waits_for_names, brokering, .. } = self;
         let ports = plan.listens().iter().filter(|_| opens_ports).map(|listen| listen.value);
         let listeners = Listeners::bind(ports).map_err(LaunchError::Port)?;
         let coverage = ready.status().coverage.clone();
-        let (mut running, beginning) = ready.start(|| recorder.begin(plan, &coverage).map(Beginning::new))?;
+        let (mut running, (beginning, tls_end)) = ready.start(|| {
+            let began =
+                recorder.begin(plan, &coverage).map(Beginning::new).map_err(LaunchError::Unrecorded)?;
+            // Now that the sandbox is there, and does not run yet.
+            Ok((began, brokering.map(Brokering::open).transpose()?))
+        })?;
         let sockets = running.native().and_then(|native| native.take_egress());
         let is_closed = *plan.network() == Network::None && listeners.is_empty();
         let network = sockets.map(|sockets| {
             let (recorded, refusals) = (Arc::clone(&beginning.recorded), refusals.clone());
-            network::unserved(plan.network(), (sockets, listeners), names, move |event| {
+            network::unserved(plan.network(), (sockets, listeners), names, tls_end, move |event| {
                 refusals.note(event);
                 if let Some(watch) = &watch {
                     watch(event);
@@ -249,6 +292,19 @@ impl ReadyLaunch<'_> {
             unasked => unasked,
         };
         Ok(Launched { running, network, recorded: Some(beginning.happened()), refusals })
+    }
+}
+
+/// Refuses a plan with a secret that nothing puts into requests: its program would only fail, and not say why.
+fn must_be_brokered(plan: &Plan, brokering: Option<&Brokering>) -> Result<(), Refusal> {
+    let has = |name: &str| brokering.is_some_and(|all| all.placeholders().any(|(own, _)| own == name));
+    match plan.environment().brokered.iter().find(|secret| !has(&secret.value.name)) {
+        None => Ok(()),
+        Some(secret) => Err(Refusal::Unusable {
+            backend: "native".to_owned(),
+            why: format!("`{}` has no source of its value", secret.value),
+            fix: format!("name one with `--secret {}=SOURCE`", secret.value.name),
+        }),
     }
 }
 

@@ -13,7 +13,6 @@ use bailiwick_policy::plan::Plan;
 
 use crate::external;
 use crate::launch::LaunchError;
-use crate::record::RecordError;
 
 /// Who holds a command to its plan.
 #[derive(Debug, Clone)]
@@ -28,13 +27,13 @@ pub enum Launcher {
 
 impl Launcher {
     /// Refuses what the native sandbox alone can hold, under any other.
-    pub(crate) fn must_be_native(&self, grant: &str) -> Result<(), Refusal> {
+    pub(crate) fn must_be_native(&self, grant: &str, what: &str) -> Result<(), Refusal> {
         let backend = match self {
             Self::Native => return Ok(()),
             Self::Landlock => "landlock".to_owned(),
             Self::External(artifact) => artifact.target().to_owned(),
         };
-        let why = format!("it cannot open a port: `{grant}` needs the native sandbox");
+        let why = format!("it cannot {what}: `{grant}` needs the native sandbox");
         Err(Refusal::Unusable { backend, why, fix: "leave `--backend` out".to_owned() })
     }
 
@@ -107,9 +106,8 @@ impl Ready {
     /// The step that failed, or why it is not recorded. Nothing runs then.
     pub(crate) fn start<T>(
         self,
-        record: impl FnOnce() -> Result<T, RecordError>,
+        record: impl FnOnce() -> Result<T, LaunchError>,
     ) -> Result<(Running, T), LaunchError> {
-        let record = || record().map_err(LaunchError::Unrecorded);
         match self.0 {
             Waiting::Native(prepared) => {
                 let (confined, recorded) = prepared.spawn_after(record)?;

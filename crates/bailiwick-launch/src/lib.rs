@@ -58,9 +58,11 @@ mod network;
 mod pipes;
 mod record;
 
+pub use bailiwick_broker::{BrokerError, Brokering};
 pub use bailiwick_confine::{
-    Access, AccessKind, Accesses, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer, LayeredTree,
-    LostFiles, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step, System, Told, Watch,
+    Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
+    LayeredTree, LostFiles, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step, System,
+    Told, Watch,
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_confine::EgressSockets;
 use bailiwick_egress::{Egress, EgressOutcome, Entrance, Event as NetworkEvent, Listeners, Options};
-use bailiwick_egress::{Resolver, Running, Sockets};
+use bailiwick_egress::{Resolver, Running, Sockets, TlsEnd};
 use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::manifest::Origin;
 use bailiwick_policy::net::{Host, NetRule};
@@ -77,6 +77,7 @@ pub(crate) fn unserved(
     network: &Network,
     (sockets, listeners): (EgressSockets, Listeners),
     names: NameSources,
+    tls_end: Option<Arc<dyn TlsEnd>>,
     told: impl Fn(&NetworkEvent) + Send + Sync + 'static,
 ) -> ProgramNetwork {
     let NameSources { resolver, hosts } = names;
@@ -84,7 +85,7 @@ pub(crate) fn unserved(
     let EgressSockets { dns_udp, dns_tcp, relays, entrances, redirected } = sockets;
     let entrances = entrances.into_iter().map(|(seed, listener)| Entrance::new(seed, listener)).collect();
     let sockets = Sockets { dns_udp, dns_tcp, relays, entrances, redirected };
-    let egress = Egress::new(network, Options { resolver, hosts, events, ..Options::default() });
+    let egress = Egress::new(network, Options { resolver, hosts, events, tls_end, ..Options::default() });
     ProgramNetwork::Unasked(Box::new(egress.listening(listeners)), sockets)
 }
 
@@ -125,6 +126,12 @@ pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
             .with_capability(format!("net:listen:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("a connection from {peer} was handed in")),
+        EgressOutcome::Brokered(address, secrets) => Event::new(RecordKind::EgressAllowed)
+            .with_tool(tool.to_owned())
+            .with_capability(format!("net:connect:{}{port}", written(decided.host())))
+            .with_decision(Decision::Allow)
+            .with_code("secret-used")
+            .with_reason(brokered(decided, &address.to_string(), secrets)),
         EgressOutcome::Refused(refusal) => {
             let event = Event::new(RecordKind::EgressDenied)
                 .with_tool(tool.to_owned())
@@ -138,6 +145,12 @@ pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
             }
         }
     }
+}
+
+/// Which secrets a request was given, and which request it was.
+fn brokered(decided: &NetworkEvent, address: &str, secrets: &[Box<str>]) -> String {
+    let request = decided.request().map(|request| format!("{request}: ")).unwrap_or_default();
+    format!("{request}{} put in, reached at {address}", secrets.join(", "))
 }
 
 /// A host as it is written before a port.

@@ -4,6 +4,7 @@
 //! is not decided within a fixed budget it is not contained.
 
 mod axis;
+mod brokered;
 mod build;
 mod explain;
 mod lines;
@@ -27,6 +28,7 @@ use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::{ListenScope, NetScope};
 use crate::path::{AbsPath, PathPattern, PathScope};
 
+use self::brokered::Brokered;
 use self::names::{NamedPrograms, Names};
 
 /// What may be touched, how often, and in which generations.
@@ -58,6 +60,7 @@ pub struct Authority {
     listen: ListenScope,
     exec: FlagMap<Program>,
     env: FlagMap<Box<str>>,
+    brokered: Brokered,
     ipc: FlagMap<Endpoint>,
     clock: Flags,
     calls: CountBound,
@@ -108,6 +111,7 @@ impl Authority {
             listen: ListenScope::Any,
             exec: FlagMap::uniform(exec_flags::ALL),
             env: FlagMap::uniform(env_flags::ALL),
+            brokered: Brokered::default(),
             ipc: FlagMap::uniform(ALLOWED),
             clock: Flags::bits(3),
             calls: CountBound::Unlimited,
@@ -130,6 +134,7 @@ impl Authority {
             listen: ListenScope::none(),
             exec: FlagMap::uniform(Flags::NONE),
             env: FlagMap::uniform(Flags::NONE),
+            brokered: Brokered::default(),
             ipc: FlagMap::uniform(Flags::NONE),
             clock: Flags::NONE,
             calls: CountBound::AtMost(0),
@@ -152,6 +157,7 @@ impl Authority {
             listen: self.listen.meet(&other.listen),
             exec: self.exec.meet(&other.exec),
             env: self.env.meet(&other.env),
+            brokered: self.brokered.meet(|name| self.gives(name), &other.brokered, |name| other.gives(name)),
             ipc: self.ipc.meet(&other.ipc),
             clock: self.clock.intersection(other.clock),
             calls: self.calls.meet(other.calls),
@@ -200,10 +206,16 @@ impl Authority {
             Request::Listen(listen) => self.listen.allows(*listen),
             Request::Spawn(spawn) => self.exec.flags_for(&spawn.program).contains(spawn.flags()),
             Request::ReadEnv(name) => self.env.flags_for(name).contains(env_flags::READ),
-            Request::InjectEnv(name) => self.env.flags_for(name).contains(request::inject_flag(name)),
+            Request::InjectEnv(name) => self.gives(name),
+            Request::BrokerEnv { name, host } => self.gives(name) || self.brokered.allows(name, host),
             Request::Ipc(endpoint) => self.ipc.flags_for(endpoint).contains(ALLOWED),
             Request::Clock(actions) => self.clock.contains(clock_flags(*actions)),
         }
+    }
+
+    /// Whether a variable may be given whole.
+    fn gives(&self, name: &str) -> bool {
+        self.env.flags_for(&Box::from(name)).contains(request::inject_flag(name))
     }
 
     /// Whether the authority is good in this generation.
@@ -271,6 +283,10 @@ impl Authority {
 
     pub(crate) const fn env(&self) -> &FlagMap<Box<str>> {
         &self.env
+    }
+
+    pub(crate) const fn brokered(&self) -> &Brokered {
+        &self.brokered
     }
 
     pub(crate) const fn ipc(&self) -> &FlagMap<Endpoint> {

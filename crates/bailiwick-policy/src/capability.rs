@@ -3,21 +3,26 @@
 //! Reading is strict and closed: whatever is not known is a finding, never a default. Printing is canonical,
 //! and what is printed reads back as the same value.
 
+mod broker;
 mod loader;
 mod parse;
 mod print;
 mod set;
 mod words;
 
+pub use broker::BrokerHost;
 pub use parse::MAX_CAPABILITY;
 pub use set::CapabilitySet;
 pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program};
 
+pub(crate) use broker::{common_hosts, covers};
 pub(crate) use loader::is_loader_variable;
 pub(crate) use parse::{
     Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind, read_network_entry,
 };
 pub(crate) use words::nearest;
+
+use std::collections::BTreeSet;
 
 use crate::finding::{Code, Finding};
 use crate::net::{Listen, NetRule};
@@ -52,6 +57,13 @@ pub enum Capability {
         actions: EnvActions,
         /// Which variable; `None` is every variable (only for reading, only in grants).
         name: Option<Box<str>>,
+    },
+    /// `env:inject:…?broker=…`
+    Broker {
+        /// Which variable.
+        name: Box<str>,
+        /// Where its value is put into requests; never empty.
+        hosts: BTreeSet<BrokerHost>,
     },
     /// `ipc:connect:…`
     Ipc(Endpoint),
@@ -94,6 +106,7 @@ impl Capability {
             | Self::Listen(_)
             | Self::Exec { .. }
             | Self::Env { .. }
+            | Self::Broker { .. }
             | Self::Ipc(_)
             | Self::Clock(_)
             | Self::Assert { .. } => true,
@@ -105,6 +118,12 @@ impl Capability {
     pub fn injected(&self) -> Option<&str> {
         let Self::Env { actions, name: Some(name) } = self else { return None };
         actions.contains(EnvActions::INJECT).then_some(name)
+    }
+
+    /// The variable whose value the capability has put into requests, if it does.
+    #[must_use]
+    pub fn brokered(&self) -> Option<&str> {
+        if let Self::Broker { name, .. } = self { Some(name) } else { None }
     }
 
     /// The id of the promise that the capability is, if it is one.
@@ -124,6 +143,7 @@ impl Capability {
             | Self::Listen(_)
             | Self::Exec { .. }
             | Self::Env { .. }
+            | Self::Broker { .. }
             | Self::Ipc(_)
             | Self::Clock(_)
             | Self::Assert { .. } => Ok(self.clone()),

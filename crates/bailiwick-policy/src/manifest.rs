@@ -15,6 +15,7 @@ mod read;
 mod render;
 mod rules;
 mod schema;
+mod secrets;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -27,6 +28,7 @@ pub use policy::{Risk, Stance, ToolPolicy};
 pub use policy_builder::ToolPolicyBuilder;
 pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
+pub use secrets::{SecretRule, SecretUse};
 pub use variables::{BoundValues, Variable, VariableSource};
 
 pub(crate) use authority::{named_for_writing, symbolic};
@@ -74,6 +76,7 @@ pub struct Manifest {
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) package: Option<Package>,
     pub(crate) client: ClientFeatures,
+    pub(crate) secrets: BTreeMap<String, SecretUse>,
 }
 
 /// A line and where it stands.
@@ -226,6 +229,12 @@ impl Manifest {
     #[must_use]
     pub const fn client(&self) -> ClientFeatures {
         self.client
+    }
+
+    /// How brokered secrets are used.
+    #[must_use]
+    pub const fn secrets(&self) -> &BTreeMap<String, SecretUse> {
+        &self.secrets
     }
 
     /// Pinned hashes.

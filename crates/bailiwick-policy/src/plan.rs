@@ -19,11 +19,11 @@ pub use ports::Ports;
 use std::collections::BTreeMap;
 
 use crate::authority::Authority;
-use crate::capability::{Capability, ClockActions, Endpoint, Program};
+use crate::capability::{BrokerHost, Capability, ClockActions, Endpoint, Program};
 use crate::enforcement::{Aspect, Floor, Level, Requirement};
 use crate::facts::{HostFacts, PathKind};
 use crate::finding::Finding;
-use crate::manifest::{Checked, CheckedTool, Limits, Origin};
+use crate::manifest::{Checked, CheckedTool, Limits, Origin, SecretUse};
 use crate::net::{HostPattern, Listen, NetRule};
 use crate::path::AbsPath;
 
@@ -134,10 +134,23 @@ pub struct Environment {
     pub fixed: BTreeMap<String, String>,
     /// Set by the host when the process starts, secrets among them; the plan never has their values.
     pub injected: Vec<Sourced<Box<str>>>,
+    /// Secrets whose values are put into requests outside; the program has placeholders.
+    pub brokered: Vec<Sourced<BrokeredSecret>>,
     /// Taken from the caller's environment as they are.
     pub read: Vec<Sourced<Box<str>>>,
     /// Every variable of the caller is visible.
     pub read_all: bool,
+}
+
+/// A secret that the program uses and never has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokeredSecret {
+    /// The variable that holds the placeholder.
+    pub name: Box<str>,
+    /// Where the value is used.
+    pub hosts: Vec<BrokerHost>,
+    /// How it is used there.
+    pub usage: SecretUse,
 }
 
 /// Which local services may be talked to.
@@ -339,14 +352,26 @@ impl Plan {
     }
 
     /// What is demanded by default: files by the kernel; the network by the kernel if there is
-    /// none in either direction, else at least through a supervisor.
+    /// none in either direction, else at least through a supervisor; so the environment where a secret is brokered.
     #[must_use]
     pub fn floor(&self) -> Floor {
         let closed = self.network == Network::None && self.listens.is_empty();
         let network = if closed { Level::Kernel } else { Level::Mediated };
-        Floor::none()
+        let floor = Floor::none()
             .with(Requirement::level(Aspect::Files, Level::Kernel))
-            .with(Requirement::level(Aspect::Network, network))
+            .with(Requirement::level(Aspect::Network, network));
+        if self.environment.brokered.is_empty() {
+            return floor;
+        }
+        floor.with(Requirement::level(Aspect::Environment, Level::Mediated))
+    }
+}
+
+impl std::fmt::Display for BrokeredSecret {
+    /// The capability that grants it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hosts = self.hosts.iter().cloned().collect();
+        write!(f, "{}", Capability::Broker { name: self.name.clone(), hosts })
     }
 }
 

@@ -3,7 +3,10 @@
 //!
 //! Fails closed when: the table `[journal]` is there and cannot be read. Who reads it must then refuse.
 
-use crate::document::{self, Fields};
+use std::collections::BTreeMap;
+
+use crate::capability::{BrokerHost, check_env_name};
+use crate::document::{self, Entry, Fields, Value};
 use crate::finding::{Code, Collector, Findings};
 use crate::path::AbsPath;
 
@@ -86,9 +89,80 @@ pub fn allows_audit(text: &str) -> Result<bool, Findings> {
     found.finish(audit.unwrap_or(false))
 }
 
+/// What the user's settings say of one secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSetting {
+    /// Where its value comes from, as it is written.
+    pub source: String,
+    /// The only hosts it may be used at; every host that is granted if absent.
+    pub hosts: Option<Vec<BrokerHost>>,
+}
+
+/// The secrets of `[secrets]`: a source each, or a table with `source` and `hosts`.
+///
+/// # Errors
+/// What is wrong with the file or its table `[secrets]`.
+///
+/// # Examples
+/// ```
+/// use bailiwick_policy::settings::secret_settings;
+///
+/// let text = "[secrets]\nTOKEN = 'cmd:gh auth token'\nKEY = { source = 'env:KEY', hosts = ['api.example.com'] }\n";
+/// let secrets = secret_settings(text)?;
+/// assert_eq!(secrets["TOKEN"].source, "cmd:gh auth token");
+/// assert_eq!(secrets["KEY"].hosts.as_ref().map(Vec::len), Some(1));
+/// # Ok::<(), bailiwick_policy::finding::Findings>(())
+/// ```
+pub fn secret_settings(text: &str) -> Result<BTreeMap<String, SecretSetting>, Findings> {
+    let node = document::parse(text)?;
+    let entries = node.table(Code::CaveatsShape)?;
+    let Some(secrets) = entries.iter().find(|entry| entry.key == "secrets") else {
+        return Ok(BTreeMap::new());
+    };
+    let mut found = Collector::default();
+    let entries = secrets.node.table(Code::CaveatsShape)?;
+    let read = entries.iter().filter_map(|entry| {
+        found.keep(check_env_name(&entry.key).map_err(|finding| finding.at(entry.key_span)))?;
+        Some((entry.key.to_string(), secret_setting(entry, &mut found)?))
+    });
+    let read = read.collect();
+    found.finish(read)
+}
+
+fn secret_setting(entry: &Entry<'_>, found: &mut Collector) -> Option<SecretSetting> {
+    if let Value::Text { .. } = entry.node.value {
+        let source = found.keep(entry.node.text(Code::CaveatsShape))?.to_owned();
+        return Some(SecretSetting { source, hosts: None });
+    }
+    let mut fields = found.keep(Fields::from_node(&entry.node, "a secret", Code::CaveatsShape))?;
+    let source = found.keep(fields.required("source", Code::CaveatsShape));
+    let source = source.and_then(|node| found.keep(node.text(Code::CaveatsShape))).map(str::to_owned);
+    let hosts = fields.optional("hosts").map(|node| {
+        let items = found.keep(node.list(Code::CaveatsShape)).unwrap_or_default();
+        let read = |item: &document::Node<'_>| item.place(BrokerHost::new(item.text(Code::CaveatsShape)?));
+        items.iter().filter_map(|item| found.keep(read(item))).collect()
+    });
+    fields.finish(Code::CaveatsShape, found);
+    Some(SecretSetting { source: source?, hosts })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_have_a_source_and_may_have_hosts() {
+        assert!(secret_settings("").is_ok_and(|secrets| secrets.is_empty()));
+        for text in [
+            "[secrets]\ntoken = 'env:A'\n",
+            "[secrets]\nA = 1\n",
+            "[secrets.A]\nhosts = ['a.test']\n",
+            "[secrets.A]\nsource = 'env:A'\nhosts = ['*.test']\n",
+            "[secrets.A]\nsource = 'env:A'\nhost = 'a.test'\n",
+        ] {
+            assert!(secret_settings(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn audit_is_allowed_by_one_word_alone() {

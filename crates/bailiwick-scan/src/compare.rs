@@ -280,7 +280,7 @@ fn kinds_of(line: &Capability) -> Option<&'static [UseKind]> {
         Capability::Fs { .. } => &[UseKind::Read, UseKind::Write, UseKind::Create, UseKind::Delete],
         Capability::Net(_) => &[UseKind::Net],
         Capability::Exec { .. } => &[UseKind::Exec],
-        Capability::Env { .. } => &[UseKind::Env],
+        Capability::Env { .. } | Capability::Broker { .. } => &[UseKind::Env],
         Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
             return None;
         }

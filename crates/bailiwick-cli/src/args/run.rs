@@ -13,6 +13,7 @@ use bailiwick_policy::units;
 use clap::{Args, ValueEnum};
 
 use super::AnswerFormat;
+use super::secret::SecretOptions;
 use crate::facts::Setting;
 
 /// Arguments of `run`.
@@ -82,6 +83,8 @@ pub(crate) struct Run {
     pub(crate) net_log: bool,
     #[command(flatten)]
     pub(crate) names: NameOptions,
+    #[command(flatten)]
+    pub(crate) secrets: SecretOptions,
     /// Record the run in a session of its own, in the journal there or in the usual one, instead of the shared session
     /// of the day.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
@@ -113,6 +116,7 @@ impl Run {
         manifest: Option<PathBuf>,
         settings: Vec<Setting>,
         names: NameOptions,
+        secrets: SecretOptions,
         command: Vec<OsString>,
     ) -> Self {
         Self {
@@ -132,6 +136,7 @@ impl Run {
             tell: false,
             net_log: false,
             names,
+            secrets,
             journal: None,
             no_journal: true,
             unconfined_i_accept_the_risk: false,

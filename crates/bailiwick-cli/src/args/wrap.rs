@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::run::NameOptions;
+use super::secret::SecretOptions;
 use super::serve::loopback;
 use crate::facts::Setting;
 
@@ -61,6 +62,8 @@ pub(crate) struct Wrap {
     pub(crate) mode: GateMode,
     #[command(flatten)]
     pub(crate) names: NameOptions,
+    #[command(flatten)]
+    pub(crate) secrets: SecretOptions,
     /// Record every file that the server was refused, too. Each open and each stat takes some microseconds more.
     #[arg(long)]
     pub(crate) tell: bool,

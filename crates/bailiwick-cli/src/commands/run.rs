@@ -10,6 +10,7 @@ mod other_way;
 mod plan;
 mod relay;
 mod retries;
+mod secrets;
 mod supervise;
 
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bailiwick_compile::Target;
 use bailiwick_launch::{
-    Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder, Search, Stdio,
-    Watch,
+    BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder,
+    Search, Stdio, Watch,
 };
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
@@ -54,6 +55,9 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
         return Ok(refused("no command was given, and the manifest has none"));
     };
     if args.unconfined_i_accept_the_risk {
+        if let Some(secret) = plan.environment().brokered.first() {
+            return Ok(refused(&format!("`{}` needs the sandbox; nothing was started", secret.value)));
+        }
         return match journal::recorder(args, governing.journal(), plan) {
             Ok(recorder) => supervise::unconfined(&chosen, plan, recorder),
             Err(fault) => Ok(refused(&format!("{fault:#}; nothing was started"))),
@@ -227,13 +231,19 @@ fn launch<'a>(
         search: search(chosen.by)?,
         counts_lost: true,
         layered: args.dry_run,
+        brokered: BrokeredInside::default(),
     };
     let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
-    Ok(Launch::new(plan, command, recorder)
+    let launch = Launch::new(plan, command, recorder)
         .with_options(options)
         .with_names(names)
         .opening_ports()
-        .naming_lines(|origin| asked.line(origin)))
+        .naming_lines(|origin| asked.line(origin));
+    let brokering = secrets::brokering(plan, &args.secrets).map_err(|why| refused(&why))?;
+    Ok(match brokering {
+        Some(brokering) => launch.brokering(brokering),
+        None => launch,
+    })
 }
 
 /// Says what the network decided.
@@ -293,7 +303,8 @@ fn launcher(backend: Backend, plan: &Plan) -> Result<Launcher, bailiwick_compile
 /// The values of the variables that the plan names. What the caller does not have stays unset.
 fn environment(wanted: &Environment) -> BTreeMap<OsString, OsString> {
     if wanted.read_all {
-        return facts::environment_of_caller().collect();
+        let is_brokered = |name: &OsString| wanted.brokered.iter().any(|secret| *name == *secret.value.name);
+        return facts::environment_of_caller().filter(|(name, _)| !is_brokered(name)).collect();
     }
     let names = wanted.injected.iter().chain(&wanted.read).map(|name| &*name.value);
     names.filter_map(|name| Some((name.into(), facts::variable_of_caller(name)?))).collect()

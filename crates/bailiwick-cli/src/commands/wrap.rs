@@ -83,6 +83,14 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
 
 /// Serves over HTTP. Who starts that looks at stderr, so nothing stands in for a server that cannot be started.
 fn listen_on(args: &Wrap, server: WrappedServer, address: SocketAddr) -> anyhow::Result<Answer> {
+    if let Some(secret) = server.asked.plan.environment().brokered.first() {
+        // Each session starts a sandbox as a copy of this process, which would have the values of the first.
+        let why = format!(
+            "`--listen` starts several servers and cannot broker `{}`; leave `--listen` out",
+            secret.value
+        );
+        return Ok(Answer::refusal(Exit::Program(125), complaint(&why)));
+    }
     let journal = open_journal(args)?;
     let began = server.began(args);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
@@ -120,7 +128,8 @@ impl WrappedServer {
         if !args.explain {
             authority::remember(&name, &identity, &manifest)?;
         }
-        let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
+        let mut run =
+            Run::for_server(None, args.settings.clone(), args.names.clone(), args.secrets.clone(), command);
         run.tell = args.tell;
         let governing = Governing::from_args(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {

@@ -27,7 +27,7 @@ pub(crate) struct Own<'a> {
 /// The variables as execve takes them.
 pub(crate) fn assignments(
     plan: &Environment,
-    values: &BTreeMap<OsString, OsString>,
+    (values, placeholders): (&BTreeMap<OsString, OsString>, &BTreeMap<OsString, OsString>),
     own: &Own<'_>,
 ) -> Result<Vec<CString>, Refusal> {
     let mut variables: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
@@ -54,6 +54,14 @@ pub(crate) fn assignments(
     variables.extend(inherited.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
     if plan.read_all {
         variables.extend(values.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+    }
+    // Last: whatever is granted besides, the value of a brokered secret is not there.
+    for secret in &plan.brokered {
+        let name = OsStr::new(&*secret.value.name);
+        match placeholders.get(name) {
+            Some(placeholder) => drop(variables.insert(name, placeholder)),
+            None => drop(variables.remove(name)),
+        }
     }
     variables.into_iter().map(|(name, value)| assignment(name, value)).collect()
 }

@@ -1,12 +1,14 @@
 //! Making an authority from lines that were granted together.
 
+use super::brokered::Brokered;
 use super::lines::{patterns, rules};
 use std::collections::BTreeSet;
 
 use super::names::{NamedPrograms, Names};
+use super::request::inject_flag;
 use super::{ALLOWED, Authority, Axis, clock_flags, env_flags, exec_flags};
 use crate::capability::{
-    Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
+    BrokerHost, Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
 };
 use crate::finding::{Code, Finding};
 use crate::lattice::{CountBound, FlagMap, Flags};
@@ -27,6 +29,7 @@ pub(crate) struct Parts {
     entangled: Vec<Entangled>,
     exec: Vec<(Option<Program>, Flags)>,
     env: Vec<(Option<Box<str>>, Flags)>,
+    brokered: Vec<(Box<str>, BrokerHost)>,
     ipc: Vec<(Option<Endpoint>, Flags)>,
     clock: Flags,
     names: BTreeSet<AbsPath>,
@@ -75,6 +78,10 @@ impl Parts {
             }
             Capability::Env { actions, name } => {
                 self.env.push((name.clone(), flags_of(*actions, name.as_deref())))
+            }
+            Capability::Broker { name, hosts } => {
+                self.net.extend(hosts.iter().map(BrokerHost::implied));
+                self.brokered.extend(hosts.iter().map(|host| (name.clone(), host.clone())));
             }
             Capability::Ipc(endpoint) => self.ipc.push((Some(endpoint.clone()), ALLOWED)),
             Capability::Clock(actions) => self.add_clock(*actions),
@@ -129,6 +136,7 @@ impl Parts {
         }
         self.exec.extend(grants(&more.exec));
         self.env.extend(grants(&more.env));
+        self.brokered.extend(more.brokered.pairs().map(|(name, host)| (name.clone(), host.clone())));
         self.ipc.extend(grants(&more.ipc));
         self.clock = self.clock.union(more.clock);
         self.names.extend(more.named().cloned());
@@ -177,6 +185,9 @@ impl Parts {
     /// The authority for any number of calls, in any generation.
     pub(crate) fn authority(mut self) -> Authority {
         let net = self.hosts();
+        let env = FlagMap::union_of(std::mem::take(&mut self.env));
+        let is_given = |name: &str| env.of(&Box::from(name)).contains(inject_flag(name));
+        let brokered = Brokered::union_of(std::mem::take(&mut self.brokered), is_given);
         let scope = |action: FsActions| self.files_for(action);
         let write = scope(FsActions::WRITE);
         let alone = |own: FsActions| {
@@ -195,7 +206,8 @@ impl Parts {
             net,
             listen: if self.listen_anywhere { ListenScope::Any } else { ListenScope::union(self.listen) },
             exec: FlagMap::union_of(self.exec),
-            env: FlagMap::union_of(self.env),
+            env,
+            brokered,
             ipc: FlagMap::union_of(self.ipc),
             clock: self.clock,
             calls: CountBound::Unlimited,
@@ -237,6 +249,7 @@ impl Authority {
             listen: if axis(Axis::Net) { top.listen } else { self.listen },
             exec: if axis(Axis::Exec) { top.exec } else { self.exec },
             env: if axis(Axis::Env) { top.env } else { self.env },
+            brokered: if axis(Axis::Env) { top.brokered } else { self.brokered },
             ipc: if axis(Axis::Ipc) { top.ipc } else { self.ipc },
             clock: if axis(Axis::Clock) { top.clock } else { self.clock },
             calls: self.calls,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{ALLOWED, Authority, Axis, Request, env_flags};
-use crate::capability::{Capability, EnvActions, FsActions};
+use crate::capability::{BrokerHost, Capability, EnvActions, FsActions};
 use crate::finding::{Code, Finding};
 use crate::lattice::Containment;
 use crate::net::{HostPattern, NetRequest, NetRule, PortRange, Speak, Speech, UrlPath};
@@ -126,6 +126,7 @@ impl Authority {
             Capability::Net(_)
             | Capability::Listen(_)
             | Capability::Exec { .. }
+            | Capability::Broker { .. }
             | Capability::Ipc(_)
             | Capability::Clock(_)
             | Capability::Assert { .. } => Vec::new(),
@@ -168,6 +169,10 @@ impl Authority {
             Request::InjectEnv(name) => {
                 vec![Capability::Env { actions: EnvActions::INJECT, name: Some(name.clone()) }.to_string()]
             }
+            Request::BrokerEnv { name, .. } if self.gives(name) => {
+                self.deciding(&Request::InjectEnv(name.clone()))
+            }
+            Request::BrokerEnv { name, host } => vec![broker_capability(name, host).to_string()],
             Request::Ipc(_) if self.ipc.rest().contains(ALLOWED) => vec!["every local service".to_owned()],
             Request::Ipc(endpoint) => vec![Capability::Ipc(endpoint.clone()).to_string()],
             Request::Clock(actions) => vec![Capability::Clock(*actions).to_string()],
@@ -196,6 +201,10 @@ fn joined(one: Capability, other: Capability) -> Capability {
     }
 }
 
+fn broker_capability(name: &str, host: &BrokerHost) -> Capability {
+    Capability::Broker { name: name.into(), hosts: std::iter::once(host.clone()).collect() }
+}
+
 const fn exec_capability(
     program: Option<crate::capability::Program>,
     nested_sandbox: bool,
@@ -221,6 +230,7 @@ pub(crate) fn smallest(request: &Request) -> Capability {
         }
         Request::ReadEnv(name) => Capability::Env { actions: EnvActions::READ, name: Some(name.clone()) },
         Request::InjectEnv(name) => Capability::Env { actions: EnvActions::INJECT, name: Some(name.clone()) },
+        Request::BrokerEnv { name, host } => broker_capability(name, host),
         Request::Ipc(endpoint) => Capability::Ipc(endpoint.clone()),
         Request::Clock(actions) => Capability::Clock(*actions),
     }
@@ -280,6 +290,10 @@ fn axis_and_example(capability: &Capability) -> Option<(Axis, Option<Request>)> 
         Capability::Env { actions, name } => {
             let make = if actions.contains(EnvActions::READ) { Request::ReadEnv } else { Request::InjectEnv };
             (Axis::Env, name.clone().map(make))
+        }
+        Capability::Broker { name, hosts } => {
+            let request = |host: &BrokerHost| Request::BrokerEnv { name: name.clone(), host: host.clone() };
+            (Axis::Env, hosts.first().map(request))
         }
         Capability::Ipc(endpoint) => (Axis::Ipc, Some(Request::Ipc(endpoint.clone()))),
         Capability::Clock(actions) => (Axis::Clock, Some(Request::Clock(*actions))),

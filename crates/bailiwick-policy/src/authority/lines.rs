@@ -44,6 +44,10 @@ impl Authority {
             from_writable: flags.contains(exec_flags::FROM_WRITABLE),
         }));
         lines.extend(self.variables()?);
+        let brokered = self.brokered.iter();
+        lines.extend(
+            brokered.map(|(name, hosts)| Capability::Broker { name: name.into(), hosts: hosts.clone() }),
+        );
         if !self.ipc.rest().is_empty() {
             return None;
         }
@@ -71,7 +75,10 @@ impl Authority {
                 only.net = self.net.clone();
                 only.listen = self.listen.clone();
             }
-            Axis::Env => only.env = self.env.clone(),
+            Axis::Env => {
+                only.env = self.env.clone();
+                only.brokered = self.brokered.clone();
+            }
             Axis::Ipc => only.ipc = self.ipc.clone(),
             Axis::Clock => only.clock = self.clock,
             Axis::MaxCalls | Axis::Generation => {}

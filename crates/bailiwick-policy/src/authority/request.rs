@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Axis, env_flags, exec_flags};
-use crate::capability::{ClockActions, Endpoint, Program, is_loader_variable};
+use crate::capability::{BrokerHost, ClockActions, Endpoint, Program, is_loader_variable};
 use crate::lattice::Flags;
 use crate::net::{Listen, NetRequest};
 use crate::path::AbsPath;
@@ -31,6 +31,13 @@ pub enum Request {
     ReadEnv(Box<str>),
     /// Be given a variable.
     InjectEnv(Box<str>),
+    /// Have a variable's value put into requests to a host.
+    BrokerEnv {
+        /// The variable.
+        name: Box<str>,
+        /// The host.
+        host: BrokerHost,
+    },
     /// Talk to a local service.
     Ipc(Endpoint),
     /// See the clock or time zones.
@@ -76,7 +83,7 @@ impl Request {
             Self::Write(_) | Self::Create(_) | Self::Delete(_) => Axis::FsWrite,
             Self::Net(_) | Self::Listen(_) => Axis::Net,
             Self::Spawn(_) => Axis::Exec,
-            Self::ReadEnv(_) | Self::InjectEnv(_) => Axis::Env,
+            Self::ReadEnv(_) | Self::InjectEnv(_) | Self::BrokerEnv { .. } => Axis::Env,
             Self::Ipc(_) => Axis::Ipc,
             Self::Clock(_) => Axis::Clock,
         }
@@ -102,6 +109,7 @@ impl fmt::Display for Request {
             }
             Self::ReadEnv(name) => write!(f, "see the variable {name}"),
             Self::InjectEnv(name) => write!(f, "be given the variable {name}"),
+            Self::BrokerEnv { name, host } => write!(f, "have {name} put into requests to {host}"),
             Self::Ipc(endpoint) => write!(f, "talk to {endpoint}"),
             Self::Clock(actions) => write!(f, "see the clock ({actions})"),
         }

@@ -37,6 +37,9 @@ const LINES: &[&str] = &[
     "env:read,inject:TOKEN",
     "env:read:*",
     "env:inject:LD_PRELOAD?loader=true",
+    "env:inject:TOKEN?broker=a.test",
+    "env:inject:TOKEN?broker=a.test:8443&broker=b.test",
+    "env:inject:OTHER?broker=b.test:443",
     "ipc:connect:x11",
     "ipc:connect:unix:/run/a.sock",
     "clock:system",
@@ -80,6 +83,10 @@ fn universe() -> Vec<Request> {
     }
     for name in ["HOME", "TOKEN", "LD_PRELOAD", "OTHER"] {
         all.extend([Request::ReadEnv(name.into()), Request::InjectEnv(name.into())]);
+        for host in ["a.test", "a.test:443", "a.test:8443", "b.test", "b.test:443", "c.test"] {
+            let host = crate::capability::BrokerHost::new(host).unwrap();
+            all.push(Request::BrokerEnv { name: name.into(), host });
+        }
     }
     all.extend([Request::Ipc(Endpoint::X11), Request::Ipc(Endpoint::Unix(path("/run/a.sock")))]);
     all.extend([Request::Ipc(Endpoint::Wayland)]);

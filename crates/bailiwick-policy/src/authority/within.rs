@@ -71,7 +71,8 @@ impl Authority {
                 reached.and_then(|| self.listen.within(&other.listen).map(Request::Listen)).map(request)
             }
             Axis::Exec => flags_within(axis, &self.exec, &other.exec, exec_example),
-            Axis::Env => flags_within(axis, &self.env, &other.env, env_example),
+            Axis::Env => flags_within(axis, &self.env, &other.env, env_example)
+                .and_then(|| self.brokered_within(other).map(request)),
             Axis::Ipc => flags_within(axis, &self.ipc, &other.ipc, ipc_example),
             Axis::Clock => self.clock_within(other).map(request),
             Axis::MaxCalls if self.calls.leq(other.calls) => Containment::Contained,
@@ -101,6 +102,18 @@ impl Authority {
         write
             .and_then(|| self.create.within(&other.create).map(Request::Create))
             .and_then(|| self.delete.within(&other.delete).map(Request::Delete))
+    }
+
+    fn brokered_within(&self, other: &Self) -> Containment<Request> {
+        let mut all = self.brokered.pairs();
+        let request = |(name, host): (&Box<str>, &crate::capability::BrokerHost)| Request::BrokerEnv {
+            name: name.clone(),
+            host: host.clone(),
+        };
+        match all.find(|pair| !other.allows(&request(*pair))) {
+            None => Containment::Contained,
+            Some(pair) => Containment::Exceeds(request(pair)),
+        }
     }
 
     fn clock_within(&self, other: &Self) -> Containment<Request> {

@@ -6,7 +6,8 @@ mod net;
 mod refine;
 
 use super::{
-    Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable, nearest,
+    BrokerHost, Capability, ClockActions, Endpoint, EnvActions, FsActions, Program, is_loader_variable,
+    nearest,
 };
 use crate::finding::{Code, Finding, Span};
 use crate::path::{AbsPath, PathPattern, parse_pattern};
@@ -176,13 +177,30 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
     let scope = require_scope(text, scope, "a variable such as `GITHUB_TOKEN`")?;
     let (name, mut refinements) = Refinements::split(text, scope)?;
     let injects = actions.contains(EnvActions::INJECT);
+    let hosts = refinements.take_hosts();
     let loader = refinements.find(Refinement::Loader);
     let acknowledged = injects && refinements.take(Refinement::Loader);
+    if let (Some((_, span)), true) = (hosts.first(), !injects || name == "*") {
+        return Err(Finding::new(Code::RefinementWrongKind, "`broker` is for one variable that is injected")
+            .at(*span)
+            .help("write `env:inject:NAME?broker=HOST`"));
+    }
     refinements.finish(if injects { "env:inject" } else { "env:read" })?;
     if name == "*" {
         return parse_env_wildcard(text, name, actions, scribe);
     }
     locate(text, name, check_env_name(name))?;
+    if let (false, Some(span)) = (hosts.is_empty(), loader) {
+        return Err(Finding::new(
+            Code::RefinementWrongKind,
+            "`loader` means nothing where a secret is brokered",
+        )
+        .at(span)
+        .help("a variable that loads code is no secret; remove one of the two"));
+    }
+    if !hosts.is_empty() {
+        return parse_broker(text, (name, actions), &hosts);
+    }
     match (injects && is_loader_variable(name), acknowledged) {
         (true, false) => {
             Err(Finding::new(Code::EnvLoader, format!("`{name}` makes programs load or choose code"))
@@ -194,6 +212,32 @@ fn parse_env(text: &str, rest: &str, scribe: Scribe) -> Result<Capability, Findi
             .help("leave `?loader=true` out")),
         _ => Ok(Capability::Env { actions, name: Some(name.into()) }),
     }
+}
+
+/// Reads the hosts at which a secret is used. What the program is given besides would be the value itself.
+fn parse_broker(
+    text: &str,
+    (name, actions): (&str, EnvActions),
+    hosts: &[(&str, Span)],
+) -> Result<Capability, Finding> {
+    let bad = |message: String| Finding::new(Code::BrokerHost, message).at(Span::new(0, text.len()));
+    if actions != EnvActions::INJECT {
+        return Err(bad("a brokered variable is injected, never read".to_owned())
+            .help(format!("write `env:inject:{name}?broker=HOST`")));
+    }
+    if is_loader_variable(name) {
+        return Err(bad(format!("`{name}` makes programs load or choose code and is no secret"))
+            .help("leave `broker` out, or name the variable of the secret"));
+    }
+    let read = hosts.iter().map(|(host, _)| locate(text, host, BrokerHost::new(host)));
+    let named: Vec<BrokerHost> = read.collect::<Result<_, _>>()?;
+    let set: std::collections::BTreeSet<BrokerHost> = named.iter().cloned().collect();
+    if set.len() < named.len() {
+        return Err(Finding::new(Code::RefinementDuplicate, "a host is named twice")
+            .at(Span::new(0, text.len()))
+            .help("name each host once"));
+    }
+    Ok(Capability::Broker { name: name.into(), hosts: set })
 }
 
 fn parse_env_wildcard(

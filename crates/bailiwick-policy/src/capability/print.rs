@@ -32,6 +32,14 @@ impl fmt::Display for Capability {
                 let loads = actions.contains(EnvActions::INJECT) && is_loader_variable(name);
                 if loads { f.write_str("?loader=true") } else { Ok(()) }
             }
+            Self::Broker { name, hosts } => {
+                write!(f, "env:inject:{name}")?;
+                let mark = |index| if index == 0 { '?' } else { '&' };
+                hosts
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(index, host)| write!(f, "{}broker={host}", mark(index)))
+            }
             Self::Ipc(endpoint) => write!(f, "ipc:connect:{endpoint}"),
             Self::Clock(actions) => write!(f, "clock:{actions}"),
             Self::Assert { id, description: None } => write!(f, "assert:{id}"),

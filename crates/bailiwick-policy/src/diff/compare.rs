@@ -123,6 +123,7 @@ fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
     }
     compare_origins(base, new, found);
     compare_client(base, new, found);
+    compare_secrets(base, new, found);
     compare_limits(base.limits(), new.limits(), found);
     compare_pins(base, new, found);
 }
@@ -295,6 +296,18 @@ fn compare_rules(before: &Tool, after: &Tool, found: &mut Vec<Difference>) {
             RuleEffect::Ask => (Code::ApprovalRemoved, "no longer asks a person where its rule did"),
         };
         found.push(about(code, after, &format!("it {lost}: {}", old.message())));
+    }
+}
+
+/// How brokered secrets are used.
+fn compare_secrets(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
+    let names =
+        base.secrets().keys().chain(new.secrets().keys().filter(|name| !base.secrets().contains_key(*name)));
+    let usage = |manifest: &Manifest, name: &str| manifest.secrets().get(name).cloned().unwrap_or_default();
+    for name in names {
+        for wider in usage(new, name).wider_than(&usage(base, name)) {
+            found.push(plain(Code::ConstraintsRelaxed, format!("the secret `{name}` {wider}"), true));
+        }
     }
 }
 

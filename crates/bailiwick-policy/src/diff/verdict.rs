@@ -91,6 +91,13 @@ fn exceeds(axis: Axis, old: &Authority, new: &Authority) -> Option<String> {
 fn credential_reach(new: &Manifest, old: &Authority, fresh: &Authority) -> Option<String> {
     let given = |name: &&str| fresh.allows(&Request::InjectEnv((*name).into()));
     let secrets: Vec<&str> = new.lines().filter_map(|line| line.value.injected()).filter(given).collect();
+    let brokered = |(name, host): (&Box<str>, &crate::capability::BrokerHost)| {
+        let request = Request::BrokerEnv { name: name.clone(), host: host.clone() };
+        (!old.allows(&request)).then(|| request.to_string())
+    };
+    if let Some(place) = fresh.brokered().pairs().find_map(brokered) {
+        return Some(format!("the server may now {place}"));
+    }
     let secret = secrets.first()?;
     if let Some(place) = exceeds(Axis::Net, old, fresh) {
         return Some(format!("{secret} is injected, and the server may now {place}"));

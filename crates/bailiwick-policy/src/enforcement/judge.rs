@@ -180,10 +180,22 @@ pub fn programs(plan: &Plan, mechanism: &ProgramMechanism) -> Held {
     }
 }
 
+/// What is said of a sandbox without a broker.
+const UNBROKERED: &str = "nothing here puts a brokered secret into requests; `bailiwick run` and `bailiwick wrap` with the native sandbox do";
+
 /// Variables.
 #[must_use]
 pub fn environment(plan: &Plan, mechanism: &EnvironmentMechanism) -> Held {
+    let has_secrets = !plan.environment().brokered.is_empty();
+    if has_secrets && !matches!(mechanism, EnvironmentMechanism::Brokered { .. }) {
+        return Held::unsupported(UNBROKERED);
+    }
     match mechanism {
+        EnvironmentMechanism::Brokered { .. } if plan.environment().read_all => {
+            Held::unsupported("every variable of the caller is granted: nothing keeps one out")
+        }
+        EnvironmentMechanism::Brokered { brokers, .. } if has_secrets => brokers.mediated(),
+        EnvironmentMechanism::Brokered { words, .. } => words.kernel(),
         EnvironmentMechanism::Fresh { passes_all: true, .. } if plan.environment().read_all => {
             Held::unsupported("every variable of the caller is granted: nothing keeps one out")
         }

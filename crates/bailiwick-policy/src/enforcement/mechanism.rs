@@ -133,6 +133,13 @@ pub enum EnvironmentMechanism {
         /// Whether a grant of all variables passes all of the caller's on.
         passes_all: bool,
     },
+    /// The same, by a sandbox whose supervisor puts brokered secrets into requests: our native one.
+    Brokered {
+        /// How variables are held.
+        words: Words,
+        /// How, where a secret is brokered.
+        brokers: Words,
+    },
     /// The process has a copy of its own, if its code is honest.
     Advisory(&'static str),
     /// Nothing.

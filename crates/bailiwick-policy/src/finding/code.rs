@@ -101,6 +101,7 @@ codes! {
     ExecName "exec-name" Error: "a program name or path has characters that none should have";
     EnvName "env-name" Error: "an environment variable is not UPPER_SNAKE";
     EnvWildcard "env-wildcard" Error: "`*` stands for an environment variable where it may not";
+    BrokerHost "env-broker" Error: "a secret is brokered for exact names of hosts only, and the program is not given it besides";
     EnvLoader "env-loader" Error: "the variable makes programs load code";
     IpcUnknown "ipc-unknown" Error: "an ipc endpoint is not known";
     IpcPath "ipc-path" Error: "a Unix socket path is not an absolute path to a socket";
@@ -117,6 +118,7 @@ codes! {
     ManifestName "manifest-name" Error: "a name is empty, too long or has characters it should not";
     ManifestLimit "manifest-limit" Error: "a limit is malformed or zero";
     ManifestPin "manifest-pin" Error: "a pin is not a SHA-256 hash, or pins an undeclared tool";
+    ManifestSecret "manifest-secret" Error: "how a secret is used is malformed, or said of a variable that is not brokered";
     ManifestVariable "manifest-variable" Error: "a variable of a manifest has no source, or one that is malformed";
     ManifestRule "manifest-rule" Error: "a rule on the arguments of a tool is malformed";
     ManifestTooMany "manifest-too-many" Error: "a manifest has more tools or capabilities than the limit";

@@ -99,9 +99,11 @@ fn parts(line: &Capability) -> Vec<LinePart> {
             refinements(line, refined)
         }
         Capability::Net(rule) => net_parts(line, rule),
-        Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
-            Vec::new()
-        }
+        Capability::Broker { .. }
+        | Capability::Listen(_)
+        | Capability::Ipc(_)
+        | Capability::Clock(_)
+        | Capability::Assert { .. } => Vec::new(),
     }
 }
 

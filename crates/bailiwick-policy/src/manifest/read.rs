@@ -7,6 +7,7 @@ use super::limits::{exact, read_limits};
 use super::package::read_package;
 use super::policy::{read_policy, read_risk};
 use super::rules::read_rules;
+use super::secrets::{check_secrets, read_secrets};
 use super::variables::read_variables;
 use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
@@ -51,6 +52,8 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
         fields.optional("variables").map(|node| read_variables(node, &mut found)).unwrap_or_default();
     let package = fields.optional("package").map(|node| read_package(node, &mut found));
     let client = fields.optional("client").map(|node| read_client(node, &mut found)).unwrap_or_default();
+    let secrets_node = fields.optional("secrets");
+    let secrets = secrets_node.map(|node| read_secrets(node, &mut found)).unwrap_or_default();
     fields.finish(Code::ManifestUnknownField, &mut found);
     check_size(&server, &tools, node, &mut found);
     check_constraints(&tools, &mut found);
@@ -68,7 +71,9 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
         variables,
         package,
         client,
+        secrets,
     };
+    secrets_node.into_iter().for_each(|node| check_secrets(node, &manifest, &mut found));
     found.finish(manifest)
 }
 

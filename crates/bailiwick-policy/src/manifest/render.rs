@@ -28,6 +28,8 @@ impl Manifest {
             root.insert("package".into(), canonical_package(package));
         }
         insert_unless_empty(&mut root, "client", canonical_client(&self.client));
+        let secrets = self.secrets.iter().map(|(name, usage)| (name.clone(), usage.canonical()));
+        insert_unless_empty(&mut root, "secrets", Value::Object(secrets.collect()));
         insert_unless_empty(&mut root, "serverCapabilities", json!(canonical_lines(&self.server)));
         let mut tools: Vec<&Tool> = self.tools.iter().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -158,7 +158,8 @@ impl Manifest {
     /// The same manifest without any line that hands a variable of the caller to the server.
     #[must_use]
     pub fn without_injection(mut self) -> Self {
-        let keeps = |line: &Declared<Capability>| line.value.injected().is_none();
+        let keeps =
+            |line: &Declared<Capability>| line.value.injected().is_none() && line.value.brokered().is_none();
         self.server.retain(keeps);
         for lines in self.tools.iter_mut().filter_map(|tool| tool.capabilities.as_mut()) {
             lines.retain(keeps);

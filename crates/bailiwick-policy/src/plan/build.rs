@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use super::{
-    Assertion, Environment, Exec, Ipc, Line, Network, Plan, ProgramGrant, Sourced, Spawning, Subject, files,
+    Assertion, BrokeredSecret, Environment, Exec, Ipc, Line, Network, Plan, ProgramGrant, Sourced, Spawning,
+    Subject, files,
 };
 use crate::authority::{Authority, Request, env_flags, exec_flags};
-use crate::capability::{Capability, ClockActions, Endpoint, Program};
+use crate::capability::{BrokerHost, Capability, ClockActions, Endpoint, Program};
 use crate::facts::HostFacts;
 use crate::finding::{Code, Finding};
 use crate::lattice::Flags;
-use crate::manifest::{Checked, CheckedTool, Limits};
+use crate::manifest::{Checked, CheckedTool, Limits, SecretUse};
 use crate::net::{Listen, NetRule, NetScope};
 use crate::path::AbsPath;
 
@@ -36,6 +37,9 @@ pub(super) fn of_manifest(
     let given = |name: &str| authority.allows(&Request::InjectEnv(name.into()));
     let fixed = manifest.env().iter().filter(|(name, _)| given(name));
     plan.environment.fixed = fixed.map(|(name, value)| (name.clone(), value.clone())).collect();
+    for secret in &mut plan.environment.brokered {
+        secret.value.usage = manifest.secrets().get(&*secret.value.name).cloned().unwrap_or_default();
+    }
     let fixed = manifest.env();
     plan.environment.injected.retain(|name| !fixed.contains_key(&*name.value));
     Ok(plan)
@@ -107,6 +111,12 @@ impl<'a> Origins<'a> {
                 Capability::Listen(listen) => origins.listens.entry(*listen).or_default(),
                 Capability::Exec { program, .. } => origins.programs.entry(program.as_ref()).or_default(),
                 Capability::Env { name, .. } => origins.variables.entry(name.as_deref()).or_default(),
+                Capability::Broker { name, hosts } => {
+                    for implied in hosts.iter().map(BrokerHost::implied) {
+                        origins.net.entry(implied.to_string()).or_default().push(index);
+                    }
+                    origins.variables.entry(Some(name)).or_default()
+                }
                 Capability::Ipc(endpoint) => origins.endpoints.entry(endpoint).or_default(),
                 Capability::Clock(_) | Capability::Assert { .. } => continue,
             };
@@ -173,15 +183,27 @@ fn environment(authority: &Authority, origins: &Origins<'_>) -> Environment {
     };
     let injects =
         |flags: Flags| flags.contains(env_flags::INJECT) || flags.contains(env_flags::INJECT_LOADER);
+    let brokered: Vec<Sourced<BrokeredSecret>> = authority
+        .brokered()
+        .iter()
+        .map(|(name, hosts)| {
+            let at = origins.variables.get(&Some(name)).cloned().unwrap_or_default();
+            let (name, hosts) = (Box::from(name), hosts.iter().cloned().collect());
+            Sourced { value: BrokeredSecret { name, hosts, usage: SecretUse::default() }, origins: at }
+        })
+        .collect();
+    let is_brokered = |name: &str| brokered.iter().any(|secret| &*secret.value.name == name);
     Environment {
         fixed: std::collections::BTreeMap::new(),
         injected: map.listed().filter(|(_, f)| injects(*f)).map(|(name, _)| sourced(name)).collect(),
         read: map
             .listed()
-            .filter(|(_, f)| f.contains(env_flags::READ))
+            // The caller's own variable would be the secret itself.
+            .filter(|(name, f)| f.contains(env_flags::READ) && !is_brokered(name))
             .map(|(name, _)| sourced(name))
             .collect(),
         read_all: map.rest().contains(env_flags::READ),
+        brokered,
     }
 }
 

@@ -48,6 +48,7 @@ impl Plan {
         all.extend(fixed);
         let environment = &self.environment;
         all.extend(environment.injected.iter().map(|name| self.explained(name, "env:inject:", &name.value)));
+        all.extend(environment.brokered.iter().map(|secret| self.explained(secret, "", &secret.value)));
         all.extend(environment.read.iter().map(|name| self.explained(name, "env:read:", &name.value)));
         if environment.read_all {
             all.push(of("env:read:*".to_owned(), Vec::new()));

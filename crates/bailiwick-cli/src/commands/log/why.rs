@@ -157,7 +157,7 @@ const fn axis_of(capability: &Capability) -> Option<Axis> {
         Capability::Fs { .. } => Axis::FsWrite,
         Capability::Net(_) | Capability::Listen(_) => Axis::Net,
         Capability::Exec { .. } => Axis::Exec,
-        Capability::Env { .. } => Axis::Env,
+        Capability::Env { .. } | Capability::Broker { .. } => Axis::Env,
         Capability::Ipc(_) => Axis::Ipc,
         Capability::Clock(_) => Axis::Clock,
         Capability::Assert { .. } => return None,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bailiwick_launch::{HostPlanner, PlanError};
+use bailiwick_launch::{Brokering, HostPlanner, PlanError};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
@@ -51,7 +51,13 @@ impl PlannedRun {
     fn limited(self, args: &Run, name: &str) -> Self {
         let limits = limits(args, *self.plan.limits());
         let retries = retries::variables(&self.plan, name);
-        Self { plan: self.plan.with_limits(limits).with_variables(retries), ..self }
+        let plan = self.plan.with_limits(limits).with_variables(retries);
+        let plan = if plan.environment().brokered.is_empty() {
+            plan
+        } else {
+            plan.with_variables(Brokering::variables())
+        };
+        Self { plan, ..self }
     }
 
     /// Where a granted line stands: in the manifest, else on the command line.

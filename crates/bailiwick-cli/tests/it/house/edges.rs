@@ -13,11 +13,12 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
+    ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
     ("bailiwick-pins", &[]),
@@ -26,7 +27,16 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ("bailiwick-layer", &["bailiwick-policy"]),
     ("bailiwick-learn", &["bailiwick-policy"]),
     ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
-    ("bailiwick-launch", &["bailiwick-policy", "bailiwick-confine", "bailiwick-egress", "bailiwick-journal"]),
+    (
+        "bailiwick-launch",
+        &[
+            "bailiwick-policy",
+            "bailiwick-broker",
+            "bailiwick-confine",
+            "bailiwick-egress",
+            "bailiwick-journal",
+        ],
+    ),
     ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
     (
         "bailiwick-guard",
@@ -56,6 +66,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
         "bailiwick-cli",
         &[
             "bailiwick-policy",
+            "bailiwick-broker",
             "bailiwick-clients",
             "bailiwick-compile",
             "bailiwick-confine",

@@ -13,9 +13,9 @@ use super::{assert_none, repo};
 const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
 const LARGER: [(&str, usize); 4] = [
-    ("bailiwick-policy", 12_800),
-    ("bailiwick-cli", 14_200),
-    ("bailiwick-confine", 10_600),
+    ("bailiwick-policy", 13_400),
+    ("bailiwick-cli", 15_400),
+    ("bailiwick-confine", 10_800),
     ("bailiwick-guardrails", 9_400),
 ];
 /// How many equal lines are a repetition.
@@ -138,7 +138,7 @@ fn the_rule_sees_a_crate_that_is_too_large() {
         file("a", 2),
         file("b", MOST),
         file("bailiwick-cli", MOST + 1),
-        file("bailiwick-policy", 12_801),
+        file("bailiwick-policy", 13_401),
         SourceFile {
             owner: "c".to_owned(),
             path: String::new(),
@@ -147,7 +147,7 @@ fn the_rule_sees_a_crate_that_is_too_large() {
     ];
     assert_eq!(
         too_large(&files),
-        ["a has 9001 lines, 9000 are the most", "bailiwick-policy has 12801 lines, 12800 are the most"]
+        ["a has 9001 lines, 9000 are the most", "bailiwick-policy has 13401 lines, 13400 are the most"]
     );
 }
 

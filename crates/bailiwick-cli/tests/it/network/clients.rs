@@ -270,7 +270,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Packages that `scripts/test` keeps in its cache, with `requests` among them.
-fn packages() -> Option<PathBuf> {
+pub(super) fn packages() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let lib = cache.join("bailiwick/validators/lib");

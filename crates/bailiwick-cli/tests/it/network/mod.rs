@@ -12,6 +12,7 @@ mod listening;
 mod log;
 mod registries;
 mod screening;
+mod secrets;
 mod servers;
 mod world;
 

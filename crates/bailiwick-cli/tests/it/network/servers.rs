@@ -75,7 +75,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    fn server(&self, names: &[&str]) -> rustls::ServerConfig {
+    pub(super) fn server(&self, names: &[&str]) -> rustls::ServerConfig {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -169,7 +169,7 @@ pub(super) fn dns(
     seen
 }
 
-fn serve(address: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) {
+pub(super) fn serve(address: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) {
     let listener = TcpListener::bind(address).unwrap();
     let serve = Arc::new(serve);
     std::thread::spawn(move || {

@@ -4,7 +4,8 @@ use super::{list, span_in};
 use crate::capability::nearest;
 use crate::finding::{Code, Finding, Span};
 
-/// A refinement that some kind has. Each takes one value only: its absence says the opposite.
+/// A refinement that some kind has. Each takes one value only: its absence says the opposite. `broker` takes a host, and may
+/// be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refinement {
     NestedSandbox,
@@ -14,10 +15,11 @@ pub(super) enum Refinement {
     AllowEch,
     Loader,
     Code,
+    Broker,
 }
 
 /// Name, value, and where it belongs.
-const KNOWN: [(&str, &str, Refinement, &str); 7] = [
+const KNOWN: [(&str, &str, Refinement, &str); 8] = [
     ("nestedSandbox", "true", Refinement::NestedSandbox, "exec:spawn"),
     ("fromWritable", "true", Refinement::FromWritable, "exec:spawn"),
     ("blockPrivate", "false", Refinement::OpenPrivate, "net"),
@@ -25,17 +27,25 @@ const KNOWN: [(&str, &str, Refinement, &str); 7] = [
     ("ech", "allow", Refinement::AllowEch, "net:connect"),
     ("loader", "true", Refinement::Loader, "env:inject"),
     ("code", "true", Refinement::Code, "fs:read"),
+    ("broker", "HOST", Refinement::Broker, "env:inject"),
 ];
 
 /// The refinements of one capability that were not read yet.
-pub(super) struct Refinements(Vec<(Refinement, Span)>);
+pub(super) struct Refinements<'a> {
+    read: Vec<(Refinement, Span)>,
+    hosts: Vec<(&'a str, Span)>,
+}
 
-impl Refinements {
+impl<'a> Refinements<'a> {
     /// Splits a scope at its first `?` and reads what follows.
-    pub(super) fn split<'a>(text: &str, scope: &'a str) -> Result<(&'a str, Self), Finding> {
-        let Some((scope, tail)) = scope.split_once('?') else { return Ok((scope, Self(Vec::new()))) };
-        let mut read = Vec::new();
+    pub(super) fn split(text: &str, scope: &'a str) -> Result<(&'a str, Self), Finding> {
+        let Some((scope, tail)) = scope.split_once('?') else { return Ok((scope, Self::none())) };
+        let (mut read, mut hosts) = (Vec::new(), Vec::new());
         for item in tail.split('&') {
+            if let Some(host) = item.strip_prefix("broker=") {
+                hosts.push((host, span_in(text, item)));
+                continue;
+            }
             let (refinement, span) = read_one(text, item)?;
             if read.iter().any(|(other, _)| *other == refinement) {
                 return Err(Finding::new(Code::RefinementDuplicate, format!("`{item}` is given twice"))
@@ -44,23 +54,35 @@ impl Refinements {
             }
             read.push((refinement, span));
         }
-        Ok((scope, Self(read)))
+        Ok((scope, Self { read, hosts }))
+    }
+
+    const fn none() -> Self {
+        Self { read: Vec::new(), hosts: Vec::new() }
+    }
+
+    /// The hosts of `broker`, which then count as understood.
+    pub(super) fn take_hosts(&mut self) -> Vec<(&'a str, Span)> {
+        std::mem::take(&mut self.hosts)
     }
 
     pub(super) fn find(&self, refinement: Refinement) -> Option<Span> {
-        self.0.iter().find(|(own, _)| *own == refinement).map(|(_, span)| *span)
+        self.read.iter().find(|(own, _)| *own == refinement).map(|(_, span)| *span)
     }
 
     /// Whether the refinement is there; it then counts as understood.
     pub(super) fn take(&mut self, refinement: Refinement) -> bool {
-        let before = self.0.len();
-        self.0.retain(|(own, _)| *own != refinement);
-        self.0.len() < before
+        let before = self.read.len();
+        self.read.retain(|(own, _)| *own != refinement);
+        self.read.len() < before
     }
 
     /// Refuses what was not taken.
     pub(super) fn finish(&self, home: &str) -> Result<(), Finding> {
-        let Some((refinement, span)) = self.0.first() else { return Ok(()) };
+        if let Some((_, span)) = self.hosts.first() {
+            return Err(wrong_kind("broker", "env:inject", home, *span));
+        }
+        let Some((refinement, span)) = self.read.first() else { return Ok(()) };
         let known = KNOWN.iter().find(|(_, _, own, _)| own == refinement);
         let (name, _, _, belongs) = known.copied().unwrap_or(("", "", Refinement::Loader, ""));
         Err(wrong_kind(name, belongs, home, *span))
@@ -101,10 +123,10 @@ fn read_one(text: &str, item: &str) -> Result<(Refinement, Span), Finding> {
 }
 
 /// Splits `?code=…` off the end of a path; any other `?` there is a glob, or refused.
-pub(super) fn split_code<'a>(text: &str, scope: &'a str) -> Result<(&'a str, Refinements), Finding> {
+pub(super) fn split_code<'a>(text: &str, scope: &'a str) -> Result<(&'a str, Refinements<'a>), Finding> {
     let Some(at) = scope.find("?code=") else {
         refuse_in_path(text, scope)?;
-        return Ok((scope, Refinements(Vec::new())));
+        return Ok((scope, Refinements::none()));
     };
     let (path, tail) = scope.split_at_checked(at).unwrap_or((scope, ""));
     refuse_in_path(text, path)?;

@@ -250,6 +250,11 @@ fn plan_allows(plan: &Plan, request: &Request) -> bool {
             environment.fixed.contains_key(&**name)
                 || environment.injected.iter().any(|own| own.value == *name)
         }
+        Request::BrokerEnv { name, host } => {
+            let mine = environment.brokered.iter().filter(|own| own.value.name == *name);
+            environment.injected.iter().any(|own| own.value == *name) || { mine }
+                .any(|own| own.value.hosts.iter().any(|own| own.covers(host)))
+        }
         Request::Ipc(endpoint) => {
             plan.ipc().any || plan.ipc().endpoints.iter().any(|own| own.value == *endpoint)
         }

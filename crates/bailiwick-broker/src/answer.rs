@@ -1,0 +1,100 @@
+//! What a client is told: a refusal in words, or a response without the values of secrets.
+//!
+//! Fails closed when a response is of a kind in which a value could not be found: a part of something larger, compressed, or
+//! another protocol.
+
+use bailiwick_egress::{Code, Refusal, Target};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+
+use crate::body::{AnyBody, stepped, whole};
+use crate::redact::Redactor;
+
+/// Fields between two parties of a connection, never passed on.
+pub(crate) const HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The refusal as a response, after which the connection is closed.
+pub(crate) fn refused(target: &Target, refusal: &Refusal) -> Response<AnyBody> {
+    let code = refusal.code();
+    let advice = refusal.grant().map(|grant| format!("; a person can allow it by granting {grant}"));
+    let text = format!(
+        "bailiwick: refused {}:{}: {}{}\n",
+        target.host,
+        target.port,
+        code.meaning(),
+        advice.unwrap_or_default()
+    );
+    let gateway = matches!(code, Code::SecretResponse | Code::SecretUpstream | Code::Unreachable);
+    let mut response = Response::new(whole(text));
+    *response.status_mut() = if gateway { StatusCode::BAD_GATEWAY } else { StatusCode::FORBIDDEN };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    headers.insert("bailiwick-code", HeaderValue::from_static(code.as_str()));
+    response
+}
+
+/// The response without values.
+pub(crate) fn redacted(
+    response: Response<Incoming>,
+    redactor: &Redactor,
+) -> Result<Response<AnyBody>, Refusal> {
+    let (mut parts, body) = response.into_parts();
+    let withheld = || Refusal::new(Code::SecretResponse);
+    let is_part =
+        parts.status == StatusCode::PARTIAL_CONTENT || parts.status == StatusCode::RANGE_NOT_SATISFIABLE;
+    if is_part || parts.status.is_informational() || is_encoded(&parts.headers) {
+        return Err(withheld());
+    }
+    drop_hop_fields(&mut parts.headers);
+    parts.headers.remove(header::ALT_SVC);
+    let mut clean = HeaderMap::with_capacity(parts.headers.len());
+    for (name, value) in &parts.headers {
+        let name =
+            HeaderName::from_bytes(&redactor.redact(name.as_str().as_bytes())).map_err(|_| withheld())?;
+        let value = HeaderValue::from_bytes(&redactor.redact(value.as_bytes())).map_err(|_| withheld())?;
+        clean.append(name, value);
+    }
+    parts.headers = clean;
+    // A reason phrase of the server's own would be one more place for a value.
+    parts.extensions.clear();
+    let mut redaction = redactor.stream();
+    let step = move |piece: Option<&Bytes>| {
+        Ok(Bytes::from(match piece {
+            Some(piece) => redaction.push(piece),
+            None => redaction.finish(),
+        }))
+    };
+    Ok(Response::from_parts(parts, stepped(body, Box::new(step))))
+}
+
+/// Whether a body is in a coding, so that a value would not be found in it.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    codings.into_iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Removes fields that are not for the other side, with those that `Connection` names.
+pub(crate) fn drop_hop_fields(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+}

@@ -1,0 +1,95 @@
+//! Every form, in every mixture, across every border.
+
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use proptest::prelude::*;
+
+use super::*;
+
+const TEXT: &[u8] = b"s3cr+t/\"va lue\"~ABC";
+
+fn finder() -> Finder {
+    Finder::new([TEXT, b"another-one-0123".as_slice()], Case::Exact)
+}
+
+fn forms() -> Vec<Vec<u8>> {
+    let hexed: String = TEXT.iter().map(|byte| format!("{byte:02x}")).collect();
+    let percent: String = TEXT.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped: String = TEXT.iter().map(|byte| format!("\\u{byte:04x}")).collect();
+    let json = serde_json::to_string(std::str::from_utf8(TEXT).unwrap()).unwrap();
+    let mixed: String = TEXT
+        .iter()
+        .enumerate()
+        .map(|(index, byte)| match index % 3 {
+            0 => format!("%{byte:02x}"),
+            1 => format!("\\u{byte:04X}"),
+            _ => char::from(*byte).to_string(),
+        })
+        .collect();
+    let mut forms = vec![
+        TEXT.to_vec(),
+        hexed.to_uppercase().into_bytes(),
+        hexed.into_bytes(),
+        percent.to_lowercase().into_bytes(),
+        percent.into_bytes(),
+        escaped.into_bytes(),
+        json.trim_matches('"').as_bytes().to_vec(),
+        mixed.into_bytes(),
+    ];
+    for before in ["", "u", "me", "abc"] {
+        let whole = [before.as_bytes(), TEXT, b":x"].concat();
+        let plain = STANDARD.encode(&whole);
+        forms.push(plain.replace('+', "%2B").replace('/', "\\/").into_bytes());
+        forms.push(plain.into_bytes());
+        forms.push(URL_SAFE.encode(&whole).into_bytes());
+    }
+    forms
+}
+
+#[test]
+fn every_form_is_found_wherever_it_is_cut() {
+    let finder = finder();
+    for form in forms() {
+        let stream = [b"before s3c s3cr+", form.as_slice(), b" after"].concat();
+        for cut in 0..=stream.len() {
+            let mut search = Search::default();
+            let mut found = Vec::new();
+            let (one, other) = stream.split_at(cut);
+            search.feed(&finder, one, |one| found.push(one));
+            search.feed(&finder, other, |one| found.push(one));
+            assert!(found.iter().any(|one| one.text == 0), "{} at {cut}", String::from_utf8_lossy(&form));
+            let from = found.iter().map(|one| one.start).min().unwrap();
+            assert!(from >= 15, "nothing before it");
+        }
+    }
+}
+
+#[test]
+fn other_texts_are_not_found() {
+    for text in ["s3cr+t/\"va lue\"~AB", "S3CR+T/\"VA LUE\"~ABC", "", "another-one-012", "%73%33"] {
+        assert!(!finder().is_in(text.as_bytes()), "{text}");
+    }
+    let ignoring = Finder::new([TEXT], Case::Ignored);
+    assert!(ignoring.is_in(&TEXT.to_ascii_lowercase()) && ignoring.is_in(&TEXT.to_ascii_uppercase()));
+}
+
+proptest! {
+    /// What stands around a value, and where the pieces end, changes nothing.
+    #[test]
+    fn a_value_is_found_in_anything(
+        value in "[a-zA-Z0-9+/_=-]{16,40}",
+        before in proptest::collection::vec(any::<u8>(), 0..64),
+        after in proptest::collection::vec(any::<u8>(), 0..64),
+        size in 1_usize..40,
+    ) {
+        let finder = Finder::new([value.as_bytes()], Case::Exact);
+        for form in [value.as_bytes().to_vec(), STANDARD.encode([&before, value.as_bytes(), &after].concat()).into_bytes()] {
+            let stream = [&before[..], &form, &after].concat();
+            let mut search = Search::default();
+            let mut any = false;
+            for piece in stream.chunks(size) {
+                search.feed(&finder, piece, |_| any = true);
+            }
+            prop_assert!(any);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Takes the values of secrets out of what servers say.
+//!
+//! Every byte of a value, in whichever form it is found, becomes an asterisk: the length stays, so nothing that counts bytes
+//! has to be read or written anew. A byte is passed on once it can be no part of a value any more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::find::{Finder, Search};
+
+/// What stands in the place of each byte of a value.
+const INSTEAD: u8 = b'*';
+
+/// Finds the values of a session's secrets. It tells nothing of them.
+#[derive(Clone)]
+pub struct Redactor(Arc<Finder>);
+
+/// One stream that is redacted.
+pub(crate) struct Redaction {
+    redactor: Redactor,
+    search: Search,
+    held: VecDeque<u8>,
+    /// Where the held bytes start in the stream.
+    from: u64,
+    /// What was found and not passed on yet: starts and ends, the earliest first.
+    found: VecDeque<(u64, u64)>,
+}
+
+impl Redactor {
+    pub(crate) fn new(finder: Finder) -> Self {
+        Self(Arc::new(finder))
+    }
+
+    /// A text without values.
+    #[must_use]
+    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
+        let mut redaction = self.stream();
+        let mut done = redaction.push(text);
+        done.extend(redaction.finish());
+        done
+    }
+
+    pub(crate) fn stream(&self) -> Redaction {
+        Redaction {
+            redactor: self.clone(),
+            search: Search::default(),
+            held: VecDeque::new(),
+            from: 0,
+            found: VecDeque::new(),
+        }
+    }
+}
+
+impl Redaction {
+    /// Takes more of the stream, and gives what can be passed on.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let Self { redactor, search, found, .. } = self;
+        search.feed(&redactor.0, bytes, |one| found.push_back((one.start, one.end)));
+        self.held.extend(bytes);
+        self.found.make_contiguous().sort_unstable();
+        let end = self.from + u64::try_from(self.held.len()).unwrap_or(u64::MAX);
+        self.release(self.search.earliest().unwrap_or(end))
+    }
+
+    /// The rest of the stream.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        self.search = Search::default();
+        self.release(u64::MAX)
+    }
+
+    /// Passes on what stands before `limit`.
+    fn release(&mut self, limit: u64) -> Vec<u8> {
+        let mut done = Vec::new();
+        while self.from < limit {
+            let Some(byte) = self.held.pop_front() else { break };
+            while self.found.front().is_some_and(|(_, end)| *end <= self.from) {
+                self.found.pop_front();
+            }
+            let covered = self.found.iter().take_while(|(start, _)| *start <= self.from);
+            let is_covered = { covered }.any(|(_, end)| self.from < *end);
+            done.push(if is_covered { INSTEAD } else { byte });
+            self.from += 1;
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::Case;
+
+    fn redactor(texts: &[&str]) -> Redactor {
+        Redactor::new(Finder::new(texts.iter().map(|text| text.as_bytes()), Case::Exact))
+    }
+
+    fn in_pieces(redactor: &Redactor, text: &str, size: usize) -> String {
+        let mut stream = redactor.stream();
+        let mut done: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
+        done.extend(stream.finish());
+        String::from_utf8(done).unwrap()
+    }
+
+    #[test]
+    fn a_value_becomes_asterisks_whatever_the_pieces() {
+        let redactor = redactor(&["0123456789abcdef"]);
+        let text = "x 0123456789abcdef0123456789abcdef 01234 %30123456789abcdef y0123456789abcde";
+        let clean = "x ******************************** 01234 ****************** y0123456789abcde";
+        for size in 1..text.len() {
+            assert_eq!(in_pieces(&redactor, text, size), clean, "{size}");
+        }
+        assert_eq!(redactor.redact(text.as_bytes()), clean.as_bytes());
+    }
+
+    #[test]
+    fn a_value_inside_another_covers_no_less() {
+        let redactor = redactor(&["0123456789abcdef", "9abcdef-and-longer-than-that", "def-and"]);
+        for size in 1..40 {
+            assert_eq!(
+                in_pieces(&redactor, "<0123456789abcdef-and-longer-than-that>", size),
+                "<*************************************>"
+            );
+            assert_eq!(in_pieces(&redactor, "<9abcdef-and-longer>", size), "<9abc*******-longer>");
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_value_is_passed_on_at_once() {
+        let mut stream = redactor(&["0123456789abcdef"]).stream();
+        assert_eq!(stream.push(b"data: hello\n\n"), b"data: hello\n\n");
+        assert_eq!(stream.push(b"data: 0123"), b"data: ");
+        assert_eq!(stream.push(b"x\n"), b"0123x\n");
+    }
+}

@@ -1,0 +1,312 @@
+//! An allowlist with a broker, a server with a certificate of the test's own authority, and a client that trusts the
+//! session's.
+//!
+//! The broker trusts what the system trusts, which a variable says. So a test runs itself again with that variable.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bailiwick_broker::{Brokering, SecretSource as _, Source};
+use bailiwick_egress::{Egress, Event, Front, Options, Running};
+use bailiwick_policy::facts::HostFacts;
+use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::plan::Plan;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+/// The value, in which no stretch of eight characters is likely anywhere else.
+pub(crate) const VALUE: &str = "ghp_qXv83LmZt0PwRk5NbYc7HdJs2GfUa9TeQi4W";
+/// Another one, with every kind of mark.
+pub(crate) const OTHER: &str = "k9+Zr/3x=\"Qd\\7~Vb Mh2:Wn%5&Ty8";
+
+const AUTHORITY: &str = "SSL_CERT_FILE";
+const MARK: &str = "BAILIWICK_TEST_AUTHORITY";
+
+/// Runs the test again where its own authority is trusted; false in the run that only waited.
+pub(crate) fn is_trusting(test: &str) -> bool {
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (params, key) = (authority(), KeyPair::generate().unwrap());
+    std::fs::write(directory.path().join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(directory.path().join("ca.key"), key.serialize_pem()).unwrap();
+    let status = Command::new("/proc/self/exe")
+        .arg0("it")
+        .args(["--exact", test, "--nocapture"])
+        .env(AUTHORITY, directory.path().join("ca.pem"))
+        .env(MARK, directory.path())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{test}");
+    false
+}
+
+/// The test's authority, under a name of its own.
+fn authority() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "the test's authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+/// A certificate for a name, by the test's authority or by nobody that is trusted.
+fn certificate(name: &str, is_trusted: bool) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let leaf = if is_trusted {
+        let signing = KeyPair::from_pem(&std::fs::read_to_string(directory.join("ca.key")).unwrap()).unwrap();
+        params.signed_by(&key, &Issuer::new(authority(), signing)).unwrap()
+    } else {
+        params.self_signed(&key).unwrap()
+    };
+    (vec![leaf.der().clone()], PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der())))
+}
+
+/// What servers heard: whole requests.
+pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
+
+/// A TLS server that answers each request with what `respond` makes of it.
+fn serve(
+    name: &str,
+    is_trusted: bool,
+    respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+) -> (SocketAddr, Heard) {
+    let (chain, key) = certificate(name, is_trusted);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, heard, respond) = (listener.local_addr().unwrap(), Heard::default(), Arc::new(respond));
+    let keep = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (config, keep, respond) = (Arc::clone(&config), Arc::clone(&keep), Arc::clone(&respond));
+            std::thread::spawn(move || {
+                let mut tls = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
+                while let Some(request) = read_message(&mut tls) {
+                    let answer = respond(&request);
+                    keep.lock().unwrap().push(request);
+                    if tls.write_all(&answer).and_then(|()| tls.flush()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, heard)
+}
+
+/// One message with a length or in chunks; nothing at the end.
+pub(crate) fn read_message(from: &mut impl io::Read) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut one = [0; 1];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if from.read(&mut one).ok()? == 0 {
+            return None;
+        }
+        bytes.push(one[0]);
+    }
+    let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    if let Some(length) = length.and_then(|length| length.trim().parse::<usize>().ok()) {
+        let mut body = vec![0; length];
+        let mut had = 0;
+        while had < length {
+            match from.read(&mut body[had..]) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => had += more,
+            }
+        }
+        bytes.extend_from_slice(&body[..had]);
+    } else if head.contains("transfer-encoding: chunked") {
+        while !bytes.ends_with(b"0\r\n\r\n") {
+            if from.read(&mut one).unwrap_or(0) == 0 {
+                break;
+            }
+            bytes.push(one[0]);
+        }
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A response with this body.
+pub(crate) fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// The request itself as a response: head and body.
+pub(crate) fn echo(request: &str) -> Vec<u8> {
+    ok(request)
+}
+
+pub(crate) struct World {
+    front: SocketAddr,
+    pub(crate) port: u16,
+    pub(crate) other_port: u16,
+    pub(crate) heard: Heard,
+    /// What the other host heard.
+    pub(crate) strangers: Heard,
+    told: Arc<Mutex<Vec<String>>>,
+    placeholders: BTreeMap<String, String>,
+    roots: RootCertStore,
+    _running: Running,
+}
+
+/// How a world is made.
+pub(crate) struct Setup<'a> {
+    /// What the manifest says besides the capabilities.
+    pub(crate) manifest: &'a str,
+    pub(crate) respond: fn(&str) -> Vec<u8>,
+    pub(crate) is_trusted: bool,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self { manifest: "", respond: echo, is_trusted: true }
+    }
+}
+
+impl World {
+    /// `TOKEN` is brokered for `api.test`, `OTHER` for `other.test`.
+    pub(crate) fn new(setup: Setup<'_>) -> Self {
+        let (server, heard) = serve("api.test", setup.is_trusted, setup.respond);
+        let (other, strangers) = serve("other.test", true, setup.respond);
+        let (port, other_port) = (server.port(), other.port());
+        let text = format!(
+            "name = 't'\nversion = '1'\nserver_capabilities = [\n\
+             'env:inject:TOKEN?broker=api.test:{port}', 'env:inject:OTHER?broker=other.test:{other_port}',\n\
+             'net:connect:api.test:{port}?blockPrivate=false', 'net:connect:other.test:{other_port}?blockPrivate=false',\n\
+             'net:connect:plain.test:*?blockPrivate=false', 'net:connect:raw.test:*?blockPrivate=false&protocol=raw']\n{}",
+            setup.manifest
+        );
+        let facts = HostFacts::unknown();
+        let checked = Manifest::parse(&text).unwrap().check(&facts).unwrap();
+        let plan = Plan::server(&checked, &facts).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let held = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, if name == "TOKEN" { VALUE } else { OTHER }).unwrap();
+            Source::File(path).fetch().unwrap()
+        };
+        let secrets =
+            plan.environment().brokered.iter().map(|one| (one.value.clone(), held(&one.value.name)));
+        let brokering = Brokering::new(secrets.collect::<Vec<_>>()).unwrap();
+        let placeholders =
+            brokering.placeholders().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let files = brokering.files();
+        let mut roots = RootCertStore::empty();
+        let bundle = CertificateDer::pem_slice_iter(&files[Path::new("/etc/ssl/bailiwick.pem")]);
+        roots.add_parsable_certificates(bundle.map(Result::unwrap));
+        let local = vec![Ipv4Addr::LOCALHOST.into()];
+        let names = ["api.test", "other.test", "plain.test", "raw.test"];
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let keep = Arc::clone(&told);
+        let options = Options {
+            hosts: names.map(|name| (name.into(), local.clone())).into(),
+            tls_end: Some(brokering.open().unwrap()),
+            events: Box::new(move |event: Event| keep.lock().unwrap().push(event.to_string())),
+            ..Options::default()
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let front = listener.local_addr().unwrap();
+        let running = Egress::new(plan.network(), options).front(Front::Tcp(listener)).unwrap();
+        Self { front, port, other_port, heard, strangers, told, placeholders, roots, _running: running }
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.placeholders["TOKEN"]
+    }
+
+    pub(crate) fn other(&self) -> &str {
+        &self.placeholders["OTHER"]
+    }
+
+    /// A connection to a host, through the allowlist.
+    pub(crate) fn connect(&self, host: &str, port: u16) -> TcpStream {
+        let mut stream = TcpStream::connect(self.front).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        write!(stream, "CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").unwrap();
+        stream
+    }
+
+    /// The same, where the client speaks TLS and trusts these authorities.
+    pub(crate) fn tls(
+        &self,
+        (host, port): (&str, u16),
+        sni: &str,
+        roots: &RootCertStore,
+    ) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let mut stream = self.connect(host, port);
+        read_message(&mut stream).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots.clone())
+            .with_no_client_auth();
+        let name = ServerName::try_from(sni.to_owned()).unwrap();
+        let mut tls = StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream);
+        tls.conn.complete_io(&mut tls.sock)?;
+        Ok(tls)
+    }
+
+    pub(crate) fn to_api(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        self.tls(("api.test", self.port), "api.test", &self.roots).unwrap()
+    }
+
+    /// What a request of these lines gets from `api.test`; `Host` is added.
+    pub(crate) fn ask(&self, line: &str, fields: &[&str], body: &str) -> String {
+        let mut tls = self.to_api();
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let host = format!("api.test:{}", self.port);
+        // A refusal may come before the body was read.
+        drop(write!(tls, "{line} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n{body}"));
+        read_message(&mut tls).unwrap_or_default()
+    }
+
+    /// The answer to a GET with this field.
+    pub(crate) fn get(&self, field: &str) -> String {
+        self.ask("GET /", &[field], "")
+    }
+
+    pub(crate) const fn roots(&self) -> &RootCertStore {
+        &self.roots
+    }
+
+    /// Whether an event says this; events are told before anything is answered.
+    pub(crate) fn was_told(&self, what: &str) -> bool {
+        self.told.lock().unwrap().iter().any(|event| event.contains(what))
+    }
+
+    /// No server heard a value or a placeholder, and nothing that was told has one.
+    pub(crate) fn assert_nothing_leaked(&self) {
+        let heard = [self.heard.lock().unwrap().clone(), self.strangers.lock().unwrap().clone()].concat();
+        let told = self.told.lock().unwrap().clone();
+        for secret in [VALUE, OTHER, self.token(), self.other()] {
+            assert!(
+                !heard.iter().chain(&told).any(|text| text.contains(secret)),
+                "{secret}: {heard:?} {told:?}"
+            );
+        }
+    }
+}
+
+/// The full name of the test that calls, without the crate.
+#[macro_export]
+macro_rules! trusting {
+    ($test:literal) => {
+        if !$crate::world::is_trusting($test) {
+            return;
+        }
+    };
+}

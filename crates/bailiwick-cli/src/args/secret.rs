@@ -1,0 +1,54 @@
+//! `--secret`, and arguments of `secret`.
+
+use clap::{Args, Subcommand};
+
+#[cfg(target_os = "linux")]
+pub(crate) use bailiwick_broker::NamedSource;
+
+use super::AnswerFormat;
+
+/// Elsewhere nothing brokers a secret, so nothing reads the text.
+#[cfg(not(target_os = "linux"))]
+pub(crate) type NamedSource = String;
+
+/// Where the values of secrets come from.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SecretOptions {
+    /// Take the value of a secret from `env:VARIABLE`, `file:/path`, `cmd:PROGRAM ARGUMENTS`, `keyring:SERVICE/USER` or
+    /// `systemd:NAME`; may be repeated. Never the value itself.
+    #[arg(long = "secret", value_name = "NAME=SOURCE")]
+    pub(crate) secrets: Vec<NamedSource>,
+}
+
+/// Arguments of `secret`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bailiwick secret list
+  bailiwick secret check --secret GITHUB_TOKEN='cmd:gh auth token'
+  bailiwick secret check --format json
+
+Sources are those of `--secret` and of `[secrets]` in config.toml. No value is ever printed.
+Exit codes: 0 ok · 1 a source has no usable value · 2 usage · 3 unreadable settings")]
+pub(crate) struct Secret {
+    #[command(subcommand)]
+    pub(crate) command: SecretCommand,
+}
+
+/// What to do with secrets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretCommand {
+    /// List the secrets whose sources are known, and where they may be used
+    List(SecretQuery),
+    /// Read each source and say whether it has a usable value, never what it is
+    Check(SecretQuery),
+}
+
+/// Which secrets, and how to print them.
+#[derive(Debug, Args)]
+pub(crate) struct SecretQuery {
+    #[command(flatten)]
+    pub(crate) options: SecretOptions,
+    /// How to print them.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: AnswerFormat,
+}

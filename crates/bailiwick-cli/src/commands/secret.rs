@@ -1,0 +1,122 @@
+//! `bailiwick secret`: which secrets have a source, and whether each source has a usable value. Never a value.
+//!
+//! Sources are named on the command line or in the user's own settings; the command line counts where both name one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bailiwick_broker::{SecretSource as _, Source};
+use bailiwick_policy::capability::BrokerHost;
+use bailiwick_policy::settings::secret_settings;
+use serde_json::{Value, json};
+
+use super::trust::refused;
+use crate::answer::{Answer, Exit};
+use crate::args::AnswerFormat;
+use crate::args::secret::{Secret, SecretCommand, SecretOptions};
+use crate::facts;
+use crate::render::{escape, style};
+
+/// A secret whose source is known.
+pub(super) struct KnownSecret {
+    pub(super) source: Source,
+    /// The only hosts that the user's settings have for it.
+    pub(super) hosts: Option<Vec<BrokerHost>>,
+}
+
+/// Every secret whose source is known.
+///
+/// # Errors
+/// What is wrong with the settings.
+pub(super) fn known(options: &SecretOptions) -> Result<BTreeMap<String, KnownSecret>, String> {
+    let mut all = BTreeMap::new();
+    if let Some(file) = facts::settings_file() {
+        let wrong = |why: String| format!("`{}`: {why}", file.display());
+        let text = match std::fs::read_to_string(&file) {
+            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(|fault| wrong(fault.to_string()))?,
+        };
+        for (name, setting) in secret_settings(&text).map_err(|findings| wrong(findings.to_string()))? {
+            let source = setting.source.parse().map_err(|why| wrong(format!("secret `{name}`: {why}")))?;
+            all.insert(name, KnownSecret { source, hosts: setting.hosts });
+        }
+    }
+    for named in &options.secrets {
+        let hosts = all.remove(&named.name).and_then(|known| known.hosts);
+        all.insert(named.name.clone(), KnownSecret { source: named.source.clone(), hosts });
+    }
+    Ok(all)
+}
+
+pub(super) fn run(args: &Secret) -> anyhow::Result<Answer> {
+    let (query, checks) = match &args.command {
+        SecretCommand::List(query) => (query, false),
+        SecretCommand::Check(query) => (query, true),
+    };
+    let known = match known(&query.options) {
+        Ok(known) => known,
+        Err(why) => return Ok(refused(Exit::Invalid, &why)),
+    };
+    let mut entries = Vec::new();
+    let mut exit = Exit::Fine;
+    for (name, secret) in &known {
+        let fault = if checks { secret.source.fetch().err().map(|fault| fault.to_string()) } else { None };
+        if fault.is_some() {
+            exit = Exit::Found;
+        }
+        entries.push(Entry { name, secret, fault });
+    }
+    let text = match query.format {
+        AnswerFormat::Text => as_text(&entries, checks),
+        AnswerFormat::Json => format!(
+            "{:#}\n",
+            json!({ "secrets": entries.iter().map(|one| one.to_json(checks)).collect::<Vec<_>>() })
+        ),
+    };
+    Ok(Answer::result(exit, text))
+}
+
+struct Entry<'a> {
+    name: &'a str,
+    secret: &'a KnownSecret,
+    /// Why there is no usable value.
+    fault: Option<String>,
+}
+
+impl Entry<'_> {
+    fn hosts(&self) -> Option<Vec<String>> {
+        self.secret.hosts.as_ref().map(|hosts| hosts.iter().map(ToString::to_string).collect())
+    }
+
+    fn to_json(&self, checks: bool) -> Value {
+        let mut entry = json!({
+            "name": self.name, "source": self.secret.source.describe(), "hosts": self.hosts(),
+        });
+        if checks && let Some(table) = entry.as_object_mut() {
+            table.insert("usable".to_owned(), self.fault.is_none().into());
+            table.insert("why".to_owned(), self.fault.as_deref().into());
+        }
+        entry
+    }
+}
+
+fn as_text(entries: &[Entry<'_>], checks: bool) -> String {
+    if entries.is_empty() {
+        return "no secret has a source: name one with `--secret NAME=SOURCE` or in `[secrets]` of config.toml\n".to_owned();
+    }
+    let mut text = String::new();
+    for entry in entries {
+        let (name, source) = (escape::line(entry.name), escape::line(&entry.secret.source.describe()));
+        let hosts = entry.hosts().map_or_else(|| "every granted host".to_owned(), |hosts| hosts.join(", "));
+        let verdict = match &entry.fault {
+            _ if !checks => String::new(),
+            None => format!("{}  ", style::good("ok")),
+            Some(_) => format!("{}  ", style::error("error")),
+        };
+        let _ = writeln!(text, "{verdict}{name}  {source}  {hosts}");
+        if let Some(fault) = &entry.fault {
+            let _ = writeln!(text, "  {}", escape::line(fault));
+        }
+    }
+    text
+}
