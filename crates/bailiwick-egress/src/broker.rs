@@ -46,7 +46,7 @@ impl Session {
             let settled = Box::pin(self.settle(&client, &target, opening, &mut hello)).await?;
             let mut listening = Listening::default();
             if hello.is_none() && !settled.said.is_empty() {
-                hello = listening.hear(&settled.said);
+                hello = listening.read_piece(&settled.said);
             }
             if !settled.greeted {
                 client.write_all(greeting).await?;

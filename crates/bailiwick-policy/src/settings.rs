@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::capability::{BrokerHost, check_env_name};
-use crate::document::{self, Entry, Fields, Value};
+use crate::document::{self, Fields, TableEntry, Value};
 use crate::finding::{Code, Collector, Findings};
 use crate::path::AbsPath;
 
@@ -129,7 +129,7 @@ pub fn secret_settings(text: &str) -> Result<BTreeMap<String, SecretSetting>, Fi
     found.finish(read)
 }
 
-fn secret_setting(entry: &Entry<'_>, found: &mut Collector) -> Option<SecretSetting> {
+fn secret_setting(entry: &TableEntry<'_>, found: &mut Collector) -> Option<SecretSetting> {
     if let Value::Text { .. } = entry.node.value {
         let source = found.keep(entry.node.text(Code::CaveatsShape))?.to_owned();
         return Some(SecretSetting { source, hosts: None });

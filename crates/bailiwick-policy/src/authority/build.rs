@@ -186,7 +186,7 @@ impl Parts {
     pub(crate) fn authority(mut self) -> Authority {
         let net = self.hosts();
         let env = FlagMap::union_of(std::mem::take(&mut self.env));
-        let is_given = |name: &str| env.of(&Box::from(name)).contains(inject_flag(name));
+        let is_given = |name: &str| env.flags_for(&Box::from(name)).contains(inject_flag(name));
         let brokered = Brokered::union_of(std::mem::take(&mut self.brokered), is_given);
         let scope = |action: FsActions| self.files_for(action);
         let write = scope(FsActions::WRITE);

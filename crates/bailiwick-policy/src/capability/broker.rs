@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_host_without_a_port_covers_every_port() {
-        let host = |text| BrokerHost::new(text).unwrap();
+        let host = |text: &str| BrokerHost::new(text).unwrap();
         assert!(host("a.test").covers(&host("a.test:8443")) && host("a.test").covers(&host("a.test")));
         assert!(!host("a.test:443").covers(&host("a.test")) && !host("a.test").covers(&host("b.test")));
         let hosts = |all: &[&str]| all.iter().map(|text| host(text)).collect::<BTreeSet<_>>();

@@ -40,7 +40,7 @@ impl<'a> Teller<'a> {
         Self { line, watch, told: Cell::new([0; MOST]), count: Cell::new(0) }
     }
 
-    /// Says a thing each time, and waits until the supervisor has room for it: nothing that it asked for is lost.
+    /// Sends each time, and waits until the supervisor has room for it: nothing that it asked for is lost.
     pub(super) fn send(&self, kind: AccessKind, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
         if let Some(packet) = filled(&mut packet, kind as u8, errno, bytes) {
@@ -51,8 +51,8 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Says a thing once; a supervisor that does not listen hears less.
-    fn send(&self, seen: Seen, errno: i32, bytes: &[u8]) {
+    /// Sends a thing once; a supervisor that does not read gets less.
+    fn send_once(&self, seen: Seen, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
         let Some(packet) = filled(&mut packet, seen as u8, errno, bytes) else { return };
         if self.is_new(packet) {
@@ -136,7 +136,7 @@ impl Desk<'_> {
             Some(teller) if teller.watch == Watch::Everything => {
                 teller.send(AccessKind::Protected, 0, real);
             }
-            Some(teller) => teller.send(Seen::Protected, 0, real),
+            Some(teller) => teller.send_once(Seen::Protected, 0, real),
             None => {}
         }
     }
@@ -152,7 +152,7 @@ impl Desk<'_> {
             .target(asked, what, false)
             .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
         let path = self.absolute(asked, what)?;
-        teller.send(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
+        teller.send_once(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
         let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         if SHELLS.contains(&name) { self.tell_shell(teller, asked, arguments) } else { Ok(()) }
     }
@@ -169,12 +169,12 @@ impl Desk<'_> {
                 [b'-', b'-', ..] => {}
                 [b'-' | b'+', options @ ..] => is_text |= options.contains(&b'c'),
                 script if is_text => {
-                    teller.send(Seen::ShellText, 0, script);
+                    teller.send_once(Seen::ShellText, 0, script);
                     return Ok(());
                 }
                 _ => {
                     let what = Named { at: libc::AT_FDCWD, path: text };
-                    teller.send(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
+                    teller.send_once(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
                     return Ok(());
                 }
             }
@@ -210,7 +210,7 @@ impl Desk<'_> {
         let is_refusal =
             |errno: &Errno| [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS].contains(errno);
         if let Some(errno) = refusal.filter(is_refusal) {
-            teller.send(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send_once(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Desk<'_> {
             accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
         });
         if let Err(errno) = writable {
-            teller.send(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send_once(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Desk<'_> {
 
 fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
     if let Some(port) = port_of(asked, descriptor)? {
-        teller.send(Seen::Port, 0, &port.to_ne_bytes());
+        teller.send_once(Seen::Port, 0, &port.to_ne_bytes());
     }
     Ok(())
 }
@@ -283,7 +283,7 @@ const LONGEST_ADDRESS: usize = 28;
 /// Tells an address of the Internet as the kernel has it.
 fn tell_address(teller: &Teller<'_>, asked: &TrappedCall, address: u64, length: u64) -> Result<(), Errno> {
     let (bytes, length) = address_of(asked, address, length)?;
-    teller.send(Seen::Address, 0, bytes.get(..length).unwrap_or_default());
+    teller.send_once(Seen::Address, 0, bytes.get(..length).unwrap_or_default());
     Ok(())
 }
 
