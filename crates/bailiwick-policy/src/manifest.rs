@@ -15,6 +15,7 @@ mod read;
 mod render;
 mod rules;
 mod schema;
+mod state;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -27,6 +28,7 @@ pub use policy::{Risk, Stance, ToolPolicy};
 pub use policy_builder::ToolPolicyBuilder;
 pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
+pub use state::ToolState;
 pub use variables::{BoundValues, Variable, VariableSource};
 
 pub(crate) use authority::{named_for_writing, symbolic};
@@ -100,6 +102,7 @@ pub struct Tool {
     /// Where the entries of `only_after` stand, in their order.
     pub(crate) after: Vec<Span>,
     pub(crate) risk: Option<Risk>,
+    pub(crate) state: Option<ToolState>,
 }
 
 /// What an argument of a tool is, where its name does not say it.
@@ -220,6 +223,20 @@ impl Manifest {
     #[must_use]
     pub const fn package(&self) -> Option<&Package> {
         self.package.as_ref()
+    }
+
+    /// What a tool keeps in the server's process: what it says, else what its package does; nothing if neither says it.
+    #[must_use]
+    pub fn state_of(&self, tool: &Tool) -> Option<ToolState> {
+        let is_stateless = self.package.as_ref().is_some_and(|package| package.stateless);
+        tool.state.or_else(|| is_stateless.then_some(ToolState::None))
+    }
+
+    /// The same manifest with these tools alone.
+    #[must_use]
+    pub fn with_tools(mut self, keeps: impl Fn(&Tool) -> bool) -> Self {
+        self.tools.retain(keeps);
+        self
     }
 
     /// What the server may ask its client for.

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -25,6 +25,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("bailiwick-journal", &["bailiwick-policy"]),
     ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
     ("bailiwick-launch", &["bailiwick-policy", "bailiwick-confine", "bailiwick-egress", "bailiwick-journal"]),
+    ("bailiwick-remote", &["bailiwick-policy", "bailiwick-egress"]),
     ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
     (
         "bailiwick-guard",
@@ -46,6 +47,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "bailiwick-journal",
             "bailiwick-pins",
             "bailiwick-policy",
+            "bailiwick-remote",
         ],
     ),
     ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-policy"]),
@@ -67,6 +69,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "bailiwick-mcp",
             "bailiwick-page",
             "bailiwick-pins",
+            "bailiwick-remote",
             "bailiwick-store",
             "bailiwick",
         ],

@@ -2,11 +2,13 @@
 
 mod asked;
 mod confined;
+mod elsewhere;
 mod ends;
 mod fetched;
 mod forbidden;
 mod identified;
 mod installed;
+mod isolated;
 mod killed;
 mod listening;
 mod pinned;
