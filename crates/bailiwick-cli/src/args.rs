@@ -3,6 +3,7 @@
 pub(crate) mod compile;
 pub(crate) mod guard;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod pins;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -101,6 +102,10 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Put before the command of an MCP server: it runs held to a manifest, and every call is judged and recorded
     Wrap(wrap::Wrap),
+    /// Log in at a server that runs elsewhere, in a browser
+    Login(login::Login),
+    /// Forget the login at a server that runs elsewhere
+    Logout(login::Logout),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

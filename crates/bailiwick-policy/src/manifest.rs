@@ -232,6 +232,16 @@ impl Manifest {
         tool.state.or_else(|| is_stateless.then_some(ToolState::None))
     }
 
+    /// The same manifest; where it does not say what a tool keeps, the other's word for that tool counts.
+    #[must_use]
+    pub fn with_states_of(mut self, other: &Self) -> Self {
+        for tool in &mut self.tools {
+            let said = other.tools.iter().find(|said| said.name == tool.name);
+            tool.state = tool.state.or_else(|| said.and_then(|said| other.state_of(said)));
+        }
+        self
+    }
+
     /// The same manifest with these tools alone.
     #[must_use]
     pub fn with_tools(mut self, keeps: impl Fn(&Tool) -> bool) -> Self {

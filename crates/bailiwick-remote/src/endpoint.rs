@@ -1,6 +1,6 @@
 //! Where a server is: a URL that may be asked at all.
 
-use bailiwick_policy::net::Host;
+use bailiwick_policy::net::{Host, canonical_ip, is_special};
 use url::Url;
 
 /// The longest URL.
@@ -124,6 +124,21 @@ impl Endpoint {
         let shown = || reference.chars().take(200).flat_map(char::escape_debug).collect::<String>();
         let url = self.url.join(reference).map_err(|why| EndpointError::NotUrl(shown(), why.to_string()))?;
         Self::of_url(url)
+    }
+
+    /// The same URL with more parameters in its query.
+    pub(crate) fn with_query<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut url = self.url.clone();
+        url.query_pairs_mut().extend_pairs(pairs);
+        Self { url, host: self.host.clone() }
+    }
+
+    /// Whether it names an address of this machine or of a private network.
+    pub(crate) fn is_of_this_network(&self) -> bool {
+        match &self.host {
+            Host::Ip(ip) => is_special(canonical_ip(*ip)),
+            Host::Name(name) => **name == *"localhost" || name.ends_with(".localhost"),
+        }
     }
 
     /// Path and query, as they are sent.

@@ -4,7 +4,7 @@
 //! else: its name is resolved once for each connection, all of its addresses are screened by the decision of the network
 //! allowlist, TLS is verified against the roots of the host, and a redirect is followed within the same origin alone. What
 //! is sent is what the caller wrote; no header, cookie or proxy comes from anywhere else. A [`Credential`] is a value that
-//! the user gave.
+//! the user gave, or a [`Login`]: given by an authorization server, kept in a file of the user's alone, and renewed under a lock.
 //!
 //! Fails closed when: a name leads to a private address that was not typed, a certificate does not verify, an answer is
 //! larger or slower than its bounds, or a redirect leads elsewhere.
@@ -16,8 +16,12 @@ mod client;
 mod connect;
 mod credential;
 mod endpoint;
+mod oauth;
+mod token_file;
 
 pub use client::{Answered, Body, Client, SendError};
 pub use connect::ConnectError;
-pub use credential::{Credential, CredentialError};
+pub use credential::{Credential, CredentialError, LoginSession};
 pub use endpoint::{Endpoint, EndpointError};
+pub use oauth::{LoginError, LoginRequest, PendingLogin};
+pub use token_file::{Login, TokenFile, TokenFileError};

@@ -87,7 +87,8 @@ impl ChosenServer {
         if args.manifest.is_none()
             && let Some(own) = of_project(&started.identities(), &host.cwd)?
         {
-            manifest = narrowed(&manifest, with_values(own.manifest)?, own.source.name())?;
+            let own_manifest = with_values(own.manifest)?.with_states_of(&manifest);
+            manifest = narrowed(&manifest, own_manifest, own.source.name())?;
             files.extend(own.file);
             source = own.source;
         }

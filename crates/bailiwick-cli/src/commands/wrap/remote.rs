@@ -11,7 +11,7 @@ use bailiwick_journal::format::{Event, Kind};
 use bailiwick_mcp::relay::remote::{RemoteServer, converse};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
 use bailiwick_mcp::{CancellationToken, stdio};
-use bailiwick_remote::{Client, Credential, Endpoint};
+use bailiwick_remote::{Client, Credential, Endpoint, LoginSession};
 use tokio::io::duplex;
 use tokio::sync::oneshot;
 
@@ -23,6 +23,7 @@ use super::server_log::ServerLog;
 use super::supervise::Signals;
 use crate::answer::{Answer, Exit};
 use crate::args::wrap::Wrap;
+use crate::commands::login::token_file;
 
 /// Bytes on their way between the relay and the connection.
 const BUFFER: usize = 64 * 1024;
@@ -76,6 +77,16 @@ pub(super) fn relay(
     Ok(Answer::result(exit, String::new()))
 }
 
+/// What `bailiwick login` was given, if anything.
+fn of_login(args: &Wrap, endpoint: &Endpoint) -> anyhow::Result<Credential> {
+    let file = token_file(endpoint)?;
+    if file.read()?.is_none() {
+        return Ok(Credential::Absent);
+    }
+    let client = Client::new(args.names.resolver(), args.names.hosts())?;
+    Ok(Credential::Login(LoginSession::new(client, file)))
+}
+
 fn remote_server(
     args: &Wrap,
     url: &str,
@@ -86,9 +97,11 @@ fn remote_server(
     let client = Client::new(args.names.resolver(), args.names.hosts())?;
     let credential = match given_secret(&args.secrets)? {
         Some((_, value)) => Credential::Given(value),
-        None => Credential::Absent,
+        None => of_login(args, &endpoint)?,
     };
-    let advice = format!("give its token with `--secret NAME=env:VARIABLE` before `--url {endpoint}`");
+    let advice = format!(
+        "log in with `bailiwick login {endpoint}`, or give a token with `--secret NAME=env:VARIABLE` before `--url {endpoint}`"
+    );
     let note = Box::new(move |line: &str| log.write(line));
     Ok(RemoteServer { client, endpoint, credential, advice, note, stop })
 }

@@ -14,7 +14,7 @@ const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
 const LARGER: [(&str, usize); 4] = [
     ("bailiwick-policy", 12_800),
-    ("bailiwick-cli", 13_200),
+    ("bailiwick-cli", 13_300),
     ("bailiwick-confine", 9_800),
     ("bailiwick-guardrails", 9_400),
 ];

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{World, Wrapped, call, text};
+use crate::network::Authority;
 
 const MANIFEST: &str = "name = 'far'\nversion = '1'\n[[tools]]\nname = 'look'\ncapabilities = ['fs:read:/srv/far/**']\n\
                         [[tools]]\nname = 'other'\ncapabilities = []\n";
@@ -48,14 +49,36 @@ pub(super) struct Far {
 
 impl Far {
     pub(super) fn start(answer: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::start_on(|stream, all, answer| serve(stream, all, answer), answer)
+    }
+
+    /// The same inside TLS, by a certificate for these names.
+    fn start_secured(
+        authority: &Authority,
+        names: &[&str],
+        answer: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let config = Arc::new(authority.server(names));
+        let secured = move |stream: TcpStream, all: &Mutex<Vec<Got>>, answer: &dyn Fn(&Got) -> Vec<u8>| {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            serve(rustls::StreamOwned::new(connection, stream), all, answer);
+        };
+        Self::start_on(secured, answer)
+    }
+
+    fn start_on(
+        serve: impl Fn(TcpStream, &Mutex<Vec<Got>>, &dyn Fn(&Got) -> Vec<u8>) + Send + Sync + 'static,
+        answer: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let serve = Arc::new(serve);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let got = Arc::<Mutex<Vec<Got>>>::default();
         let (all, answer) = (Arc::clone(&got), Arc::new(answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (all, answer) = (Arc::clone(&all), Arc::clone(&answer));
-                std::thread::spawn(move || serve(&stream, &all, &*answer));
+                let (all, answer, serve) = (Arc::clone(&all), Arc::clone(&answer), Arc::clone(&serve));
+                std::thread::spawn(move || serve(stream, &all, &*answer));
             }
         });
         Self { port, got }
@@ -75,7 +98,11 @@ impl Far {
     }
 }
 
-fn serve(stream: &TcpStream, all: &Mutex<Vec<Got>>, answer: &dyn Fn(&Got) -> Vec<u8>) {
+fn serve(
+    stream: impl std::io::Read + std::io::Write,
+    all: &Mutex<Vec<Got>>,
+    answer: &dyn Fn(&Got) -> Vec<u8>,
+) {
     let mut reader = BufReader::new(stream);
     loop {
         let mut head = String::new();
@@ -99,7 +126,9 @@ fn serve(stream: &TcpStream, all: &Mutex<Vec<Got>>, answer: &dyn Fn(&Got) -> Vec
         let got = Got { head: head.trim_end().to_owned(), body: String::from_utf8_lossy(&body).into_owned() };
         all.lock().expect("a lock").push(got.clone());
         let bytes = answer(&got);
-        if (&*stream).write_all(&bytes).is_err() || bytes.is_empty() || !bytes.starts_with(b"HTTP/1.1 2") {
+        let writes = reader.get_mut();
+        let written = writes.write_all(&bytes).and_then(|()| writes.flush());
+        if written.is_err() || bytes.is_empty() || !bytes.starts_with(b"HTTP/1.1 2") {
             return;
         }
         // A stream has no length: it ends with its connection.
@@ -257,7 +286,7 @@ fn answers_that_are_none_become_errors_and_the_session_goes_on() {
             ),
             Some(7) => reply("202 Accepted", "", ""),
             Some(8) => reply("200 OK", "content-type: application/json\r\ncontent-encoding: gzip\r\n", "x"),
-            Some(9) => stream_reply("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"),
+            Some(9) => stream_reply(": alive\n\n"),
             Some(10) => {
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n{"
                     .to_vec()
@@ -491,4 +520,34 @@ fn what_no_sandbox_holds_is_not_claimed() {
     );
     assert_eq!(wrapped.end().0, Some(125));
     assert!(far.got().is_empty());
+}
+
+#[test]
+fn a_certificate_must_be_vouched_for_and_be_of_this_server() {
+    let world = World::new();
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let roots = world.write("roots.pem", &authority.pem);
+    let manifest = world.write("far.toml", MANIFEST).display().to_string();
+    for (vouches, names, is_taken) in [
+        (&authority, ["127.0.0.1"], true),
+        (&stranger, ["127.0.0.1"], false),
+        (&authority, ["mcp.example.com"], false),
+    ] {
+        let far = Far::start_secured(vouches, &names, |got| {
+            usual(got).unwrap_or_else(|| json_reply(&result(&got.asked().0, "inside TLS")))
+        });
+        let mut command =
+            world.bailiwick(&["wrap", "--manifest", &manifest, "--secret", "FAR=env:FAR_TOKEN", "--url"]);
+        command.arg(far.url().replace("http:", "https:"));
+        command.env("SSL_CERT_FILE", &roots).env("FAR_TOKEN", "far-token-123456");
+        let mut wrapped = Wrapped::of(command);
+        let opening = wrapped.initialize();
+        if is_taken {
+            assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "inside TLS");
+        } else {
+            assert!(why(&opening).contains("no secure connection"), "{opening}");
+            assert!(far.got().is_empty(), "nothing was said to it: {:?}", far.got());
+        }
+        drop(wrapped.end());
+    }
 }

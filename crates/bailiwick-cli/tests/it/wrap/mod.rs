@@ -11,6 +11,7 @@ mod installed;
 mod isolated;
 mod killed;
 mod listening;
+mod logged_in;
 mod pinned;
 mod real;
 mod ruled;
