@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
@@ -223,6 +223,10 @@ impl Body {
     /// # Errors
     /// If it breaks off, takes too long, or has more bytes than this.
     pub async fn read(mut self, most: usize) -> Result<Vec<u8>, SendError> {
+        // One that says how much it is, and that it is too much, is not waited for.
+        if usize::try_from(self.incoming.size_hint().lower()).is_ok_and(|said| said > most) {
+            return Err(SendError::TooLarge(self.origin, most));
+        }
         let mut all = Vec::new();
         while let Some(piece) = self.chunk().await? {
             if all.len() + piece.len() > most {

@@ -156,7 +156,7 @@ pub async fn isolate<I, In, Out>(
         async move {
             let mut frames = Frames::with_longest(from_relay, LONGEST);
             while let Ok(Frame::Whole(line)) = frames.next().await {
-                split.from_client(line);
+                split.receive_from_client(line);
                 split.to_base.has_room().await;
             }
             split.close();
@@ -166,7 +166,7 @@ pub async fn isolate<I, In, Out>(
     loop {
         split.to_relay.has_room().await;
         match frames.next().await {
-            Ok(Frame::Whole(line)) => split.from_base(line),
+            Ok(Frame::Whole(line)) => split.receive_from_base(line),
             Ok(Frame::TooLong) => {
                 split.instances.note("the server wrote a line of more than 64 MiB, and is ended");
                 break;
@@ -194,7 +194,7 @@ impl<I: Instances> Split<I> {
     }
 
     /// A line that the relay has let through.
-    fn from_client(self: &Arc<Self>, line: Vec<u8>) {
+    fn receive_from_client(self: &Arc<Self>, line: Vec<u8>) {
         let Ok(read) = serde_json::from_slice::<ClientLine<'_>>(&line) else { return };
         let id = read.id.and_then(RequestKey::from_raw);
         let params = || -> CallParams {
@@ -279,7 +279,7 @@ impl<I: Instances> Split<I> {
     }
 
     /// A line of the base: only answers are held to what it was asked.
-    fn from_base(&self, line: Vec<u8>) {
+    fn receive_from_base(&self, line: Vec<u8>) {
         if let Some(id) = answered_id(&line)
             && !self.take_answer(&id, Place::Base)
         {
@@ -303,7 +303,7 @@ impl<I: Instances> Split<I> {
     }
 
     /// A line of an instance.
-    fn from_instance(&self, number: usize, line: Vec<u8>) {
+    fn receive_from_instance(&self, number: usize, line: Vec<u8>) {
         let dropped =
             |what: &str| self.instances.note(&format!("an instance of the server {what}; it was dropped"));
         let read = std::str::from_utf8(&line).ok();

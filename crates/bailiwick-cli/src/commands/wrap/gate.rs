@@ -25,6 +25,8 @@ pub(super) struct Gate {
     tools: Tools,
     marks: BTreeMap<String, Vec<String>>,
     pub(super) redactor: Arc<Redactor>,
+    /// The secret that the user gave for a server that runs elsewhere.
+    pub(super) given: Option<(String, String)>,
     /// The calls that the server is answering.
     in_flight: Arc<CallsInFlight>,
     /// Those that the base is answering; all of them where there are no instances.
@@ -58,10 +60,21 @@ impl Gate {
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
-        let redactor = Arc::new(redactor(server, given_secret(&args.secrets)?));
+        let given = given_secret(&args.secrets)?;
+        let redactor = Arc::new(redactor(server, given.clone()));
         let in_flight = Arc::<CallsInFlight>::default();
         let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { Arc::default() };
-        Ok(Self { tools, marks: marks.collect(), redactor, in_flight, of_base, checked, pins, approvals })
+        Ok(Self {
+            tools,
+            marks: marks.collect(),
+            redactor,
+            given,
+            in_flight,
+            of_base,
+            checked,
+            pins,
+            approvals,
+        })
     }
 
     /// Who tells which calls the server, or its base, is answering.

@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 use super::WrappedServer;
 use super::gate::Gate;
 use super::run_state::RunState;
-use super::secret::given_secret;
 use super::server_log::ServerLog;
 use super::supervise::Signals;
 use crate::answer::{Answer, Exit};
@@ -41,7 +40,7 @@ pub(super) fn relay(
 ) -> anyhow::Result<Answer> {
     let log = ServerLog::open(&server.name, Arc::clone(&gate.redactor), server.is_recorded);
     let stop = CancellationToken::new();
-    let remote = remote_server(args, &server.identity, log.clone(), stop.clone())?;
+    let remote = remote_server(args, (&server.identity, gate.given.clone()), log.clone(), stop.clone())?;
     let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
     let counts = Arc::new(RelayCounts::default());
     let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
@@ -89,13 +88,13 @@ fn of_login(args: &Wrap, endpoint: &Endpoint) -> anyhow::Result<Credential> {
 
 fn remote_server(
     args: &Wrap,
-    url: &str,
+    (url, given): (&str, Option<(String, String)>),
     log: ServerLog,
     stop: CancellationToken,
 ) -> anyhow::Result<RemoteServer> {
     let endpoint = Endpoint::new(url)?;
     let client = Client::new(args.names.resolver(), args.names.hosts())?;
-    let credential = match given_secret(&args.secrets)? {
+    let credential = match given {
         Some((_, value)) => Credential::Given(value),
         None => of_login(args, &endpoint)?,
     };

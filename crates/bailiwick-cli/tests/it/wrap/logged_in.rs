@@ -68,7 +68,9 @@ fn guarded(got: &Got, fault: Fault, token: &Mutex<String>) -> Vec<u8> {
             let authorize = match fault {
                 Fault::PrivateAddress => "https://10.0.0.1/authorize".to_owned(),
                 Fault::PlainAddress => "http://auth.example.com/authorize".to_owned(),
-                _ => format!("{origin}/authorize"),
+                Fault::None | Fault::OtherResource | Fault::OtherIssuer | Fault::NoPkce => {
+                    format!("{origin}/authorize")
+                }
             };
             let methods = if fault == Fault::NoPkce { json!(["plain"]) } else { json!(["S256"]) };
             json_reply(&json!({

@@ -116,7 +116,7 @@ async fn run<I: Instances>(
         split.to_relay.has_room().await;
         match frames.next().await {
             Ok(Frame::Whole(line)) if line.trim_ascii().is_empty() => {}
-            Ok(Frame::Whole(line)) => split.from_instance(number, line),
+            Ok(Frame::Whole(line)) => split.receive_from_instance(number, line),
             Ok(Frame::TooLong | Frame::End) | Err(_) => break,
         }
     }

@@ -23,8 +23,8 @@ pub(super) struct TooLong;
 #[derive(Debug, Default)]
 pub(super) struct EventReader {
     line: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
+    /// What the event has so far; nothing before its first data.
+    data: Option<Vec<u8>>,
     is_other: bool,
     /// Whether the last byte was a carriage return: a line feed behind it ends no second line.
     after_return: bool,
@@ -51,7 +51,7 @@ impl EventReader {
                 b'\r' | b'\n' => events.extend(self.end_line()),
                 _ => self.line.push(*byte),
             }
-            if self.line.len() + self.data.len() > LONGEST {
+            if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > LONGEST {
                 return Err(TooLong);
             }
         }
@@ -65,8 +65,7 @@ impl EventReader {
         }
         if line.is_empty() {
             let (data, is_other) = (std::mem::take(&mut self.data), std::mem::take(&mut self.is_other));
-            let has_data = std::mem::take(&mut self.has_data);
-            return (has_data && !is_other).then_some(ServerEvent { data });
+            return data.filter(|_| !is_other).map(|data| ServerEvent { data });
         }
         let at = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
         let (field, rest) = line.split_at(at);
@@ -74,11 +73,12 @@ impl EventReader {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                if self.has_data {
-                    self.data.push(b'\n');
+                let is_first = self.data.is_none();
+                let data = self.data.get_or_insert_default();
+                if !is_first {
+                    data.push(b'\n');
                 }
-                self.has_data = true;
-                self.data.extend_from_slice(value);
+                data.extend_from_slice(value);
             }
             b"event" => self.is_other = !value.is_empty() && value != b"message",
             b"id" => {

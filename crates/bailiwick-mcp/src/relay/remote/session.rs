@@ -33,7 +33,7 @@ pub(super) struct Session {
     /// The version that both agreed on.
     pub(super) version: Option<String>,
     /// How the client opened it, to open it again.
-    opening: Option<Vec<u8>>,
+    pub(super) opening: Option<Vec<u8>>,
     pub(super) opened: Option<Vec<u8>>,
 }
 
