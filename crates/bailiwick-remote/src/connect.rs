@@ -116,7 +116,8 @@ fn refused(endpoint: &Endpoint, addresses: &[IpAddr]) -> Option<ConnectError> {
     let Some(first) = addresses.first() else { return Some(ConnectError::NoAddress(host)) };
     let line = format!("net:connect:{host}:{}", endpoint.port());
     let granted = CapabilitySet::new([line.as_str()]).ok();
-    let plan = granted.and_then(|set| Plan::of("remote", set.authority(), &HostFacts::unknown()).ok());
+    let plan =
+        granted.and_then(|set| Plan::for_authority("remote", set.authority(), &HostFacts::unknown()).ok());
     let target = Target::new(endpoint.host().clone(), endpoint.port());
     let known = Known { addresses: Some(addresses), hello: None };
     let verdict = plan.map(|plan| decide(&Rules::new(plan.network()), &target, known));

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bailiwick_door::{Answer as HttpAnswer, Entry, Limits, Listening, Service, filled, plain, with_header};
+use bailiwick_door::{
+    Answer as HttpAnswer, DoorRules, Limits, Listening, Service, filled, plain, with_header,
+};
 use bailiwick_mcp::CancellationToken;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_remote::{Client, Endpoint, LoginRequest, PendingLogin, TokenFile};
@@ -108,7 +110,8 @@ async fn came_back(listening: Listening, pending: &Arc<PendingLogin>) -> anyhow:
     let (tell, mut queries) = mpsc::channel(1);
     let service = Arc::new(Callback { pending: Arc::clone(pending), tell });
     let (stop, limits) = (CancellationToken::new(), Limits::default());
-    let served = listening.serve(Entry::for_everyone(PATH), limits, service, stop.clone().cancelled_owned());
+    let served =
+        listening.serve(DoorRules::for_everyone(PATH), limits, service, stop.clone().cancelled_owned());
     tokio::pin!(served);
     let query = tokio::select! {
         query = queries.recv() => query,

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{CallsInFlight, LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
@@ -36,7 +36,7 @@ use bailiwick_policy::settings::allows_audit;
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
 use self::isolate::ToolGroup;
-use super::run::{Asked, Governing, server_launch};
+use super::run::{Governing, PlannedRun, server_launch};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     let began = server.began(args);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     if args.url.is_some() {
         let answer = remote::relay(args, &server, gate, &journal);
         let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     let answer = match start(&server, &server.asked, &gate.serving(), &journal) {
         Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
         Err(error) => {
-            journal.append(Event::new(Kind::SessionEnded).with_reason("the server did not start"))?;
+            journal.append(Event::new(RecordKind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
             drop(stand_in(args, &format!("{error:#}"))?);
             Answer::refusal(Exit::Program(code), String::new())
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
 fn listen_on(args: &Wrap, server: Arc<WrappedServer>, address: SocketAddr) -> anyhow::Result<Answer> {
     let journal = open_journal(args)?;
     let began = server.began(args);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     let answer = listen::serve(args, server, &journal, address)
         .unwrap_or_else(|why| Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
     journal.close()?;
@@ -115,7 +115,7 @@ struct WrappedServer {
     identity: String,
     run: Run,
     /// What the server as a whole is held to; with instances for tools, the base alone.
-    asked: Asked,
+    asked: PlannedRun,
     /// The manifest, checked on this host.
     checked: Checked,
     /// Tools that run in processes apart from the base.
@@ -146,14 +146,14 @@ impl WrappedServer {
         }
         let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
         run.tell = args.tell;
-        let governing = Governing::of(&run);
+        let governing = Governing::from_args(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
         let plan = |manifest: Manifest, tool: Option<String>| {
             let run =
                 Run { tool, ..Run::for_server(None, args.settings.clone(), args.names.clone(), Vec::new()) };
-            Asked::of_server(&run, &program(args), &governing, (source.clone(), manifest)).map_err(plain)
+            PlannedRun::of_server(&run, &program(args), &governing, (source.clone(), manifest)).map_err(plain)
         };
         let whole = plan(manifest, None)?;
         let checked = whole.checked.clone().context("there is no manifest")?;
@@ -202,7 +202,7 @@ fn allowed_audit(args: &Wrap) -> anyhow::Result<bool> {
 /// Starts the server, or one instance of it, in its sandbox.
 fn start(
     server: &WrappedServer,
-    asked: &Asked,
+    asked: &PlannedRun,
     serving: &CallsInFlight,
     journal: &Journal,
 ) -> anyhow::Result<(Launched, Pipes)> {

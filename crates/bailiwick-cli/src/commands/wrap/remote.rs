@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_mcp::relay::remote::{RemoteServer, converse};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
 use bailiwick_mcp::{CancellationToken, stdio};
@@ -71,7 +71,7 @@ pub(super) fn relay(
     // A read of stdin that will never end must not keep us.
     runtime.shutdown_timeout(Duration::from_millis(50));
     let how = how?;
-    journal.append(Event::new(Kind::SessionEnded).with_reason(how))?;
+    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     let exit = if how == "terminated" { Exit::Program(143) } else { Exit::Fine };
     Ok(Answer::result(exit, String::new()))
 }

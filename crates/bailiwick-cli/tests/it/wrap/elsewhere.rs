@@ -184,7 +184,7 @@ pub(super) fn wrap(world: &World, url: &str, options: &[&str]) -> Wrapped {
     let manifest = world.write("far.toml", MANIFEST);
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(manifest).args(options).args(["--url", url]).env("FAR_TOKEN", "far-token-123456");
-    Wrapped::of(command)
+    Wrapped::spawned(command)
 }
 
 fn why(answer: &Value) -> String {
@@ -492,7 +492,7 @@ fn private_addresses_need_their_own_spelling_and_plain_http_the_loopback() {
     ] {
         let mut command = world.bailiwick(&["wrap", "--manifest", &manifest]);
         command.args(options).args(["--url", url]);
-        let mut wrapped = Wrapped::of(command);
+        let mut wrapped = Wrapped::spawned(command);
         let answer = wrapped.initialize();
         let (_, stderr) = wrapped.end();
         assert!(
@@ -512,7 +512,7 @@ fn what_no_sandbox_holds_is_not_claimed() {
     assert_eq!(wrapped.end().0, Some(0));
     // Without a manifest nothing is asked.
     let far = far(|_| Vec::new());
-    let mut wrapped = Wrapped::of(world.bailiwick(&["wrap", "--url", &far.url()]));
+    let mut wrapped = Wrapped::spawned(world.bailiwick(&["wrap", "--url", &far.url()]));
     let instructions = wrapped.initialize()["result"]["instructions"].to_string();
     assert!(
         instructions.contains(&format!("bailiwick wrap --manifest server.toml --url {}", far.url())),
@@ -540,7 +540,7 @@ fn a_certificate_must_be_vouched_for_and_be_of_this_server() {
             world.bailiwick(&["wrap", "--manifest", &manifest, "--secret", "FAR=env:FAR_TOKEN", "--url"]);
         command.arg(far.url().replace("http:", "https:"));
         command.env("SSL_CERT_FILE", &roots).env("FAR_TOKEN", "far-token-123456");
-        let mut wrapped = Wrapped::of(command);
+        let mut wrapped = Wrapped::spawned(command);
         let opening = wrapped.initialize();
         if is_taken {
             assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "inside TLS");

@@ -258,7 +258,7 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
     };
     let world = World::new();
     let notes = world.path("notes");
-    std::fs::create_dir(&notes).expect("a folder");
+    std::fs::create_dir(&notes).expect("a directory");
     let modules = entry.ancestors().find(|dir| dir.ends_with("node_modules")).expect("modules").to_owned();
     let shown = notes.display();
     let manifest = format!(
@@ -282,7 +282,7 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
     let server = ["node", entry.to_str().expect("text"), notes.to_str().expect("text")];
     let mut bare = Command::new("node");
     bare.args(&server[1..]);
-    let expected = answers(Wrapped::of(bare));
+    let expected = answers(Wrapped::spawned(bare));
     std::fs::remove_file(notes.join("a.txt")).expect("it wrote");
     // The base may not even read the directory that the server is started for, as some servers demand.
     let manifest =

@@ -257,7 +257,7 @@ fn servers_are_named_by_manifests_of_the_user() {
     let world = World::new();
     let missing = world.run(&["login", "tickets"]);
     assert_eq!(missing.status.code(), Some(3), "{missing:?}");
-    std::fs::create_dir_all(world.path(".config/bailiwick/servers")).expect("a folder");
+    std::fs::create_dir_all(world.path(".config/bailiwick/servers")).expect("a directory");
     let manifest = "name = 'tickets'\nversion = '1'\n[package]\nidentity = 'https://mcp.example.com/mcp'\n\
                     [[tools]]\nname = 'look'\ncapabilities = []\n";
     world.write(".config/bailiwick/servers/tickets.toml", manifest);
