@@ -4,6 +4,7 @@ pub(crate) mod compile;
 pub(crate) mod guard;
 pub(crate) mod learn;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod pins;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -111,6 +112,10 @@ pub(crate) enum Command {
     Audit(learn::Audit),
     /// List the secrets whose sources are known, or try the sources
     Secret(secret::Secret),
+    /// Log in at a server that runs elsewhere, in a browser
+    Login(login::Login),
+    /// Forget the login at a server that runs elsewhere
+    Logout(login::Logout),
     /// List, fetch or remove the packages that `wrap` starts servers from
     Store(store::Store),
     /// List the wrapped servers that run now

@@ -19,6 +19,8 @@ mod install;
 mod learn;
 mod log;
 #[cfg(target_os = "linux")]
+mod login;
+#[cfg(target_os = "linux")]
 mod logs;
 mod pins;
 #[cfg(target_os = "linux")]
@@ -74,6 +76,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Store(args) => store::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Login(args) => login::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Logout(args) => login::forget(&args),
+        #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
         #[cfg(target_os = "linux")]
         Command::Logs(args) => logs::run(&args),
@@ -86,6 +92,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Secret(_)
         | Command::Serve(_)
         | Command::Store(_)
+        | Command::Login(_)
+        | Command::Logout(_)
         | Command::Wrap(_)
         | Command::Ps(_)
         | Command::Logs(_) => Ok(elsewhere::refuse()),

@@ -16,6 +16,7 @@ mod render;
 mod rules;
 mod schema;
 mod secrets;
+mod state;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -29,6 +30,7 @@ pub use policy_builder::ToolPolicyBuilder;
 pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
 pub use secrets::{SecretRule, SecretUse};
+pub use state::ToolState;
 pub use variables::{BoundValues, Variable, VariableSource};
 
 pub(crate) use authority::{named_for_writing, symbolic};
@@ -103,6 +105,7 @@ pub struct Tool {
     /// Where the entries of `only_after` stand, in their order.
     pub(crate) after: Vec<Span>,
     pub(crate) risk: Option<Risk>,
+    pub(crate) state: Option<ToolState>,
 }
 
 /// What an argument of a tool is, where its name does not say it.
@@ -223,6 +226,30 @@ impl Manifest {
     #[must_use]
     pub const fn package(&self) -> Option<&Package> {
         self.package.as_ref()
+    }
+
+    /// What a tool keeps in the server's process: what it says, else what its package does; nothing if neither says it.
+    #[must_use]
+    pub fn state_of(&self, tool: &Tool) -> Option<ToolState> {
+        let is_stateless = self.package.as_ref().is_some_and(|package| package.stateless);
+        tool.state.or_else(|| is_stateless.then_some(ToolState::None))
+    }
+
+    /// The same manifest; where it does not say what a tool keeps, the other's word for that tool counts.
+    #[must_use]
+    pub fn with_states_of(mut self, other: &Self) -> Self {
+        for tool in &mut self.tools {
+            let said = other.tools.iter().find(|said| said.name == tool.name);
+            tool.state = tool.state.or_else(|| said.and_then(|said| other.state_of(said)));
+        }
+        self
+    }
+
+    /// The same manifest with these tools alone.
+    #[must_use]
+    pub fn with_tools(mut self, keeps: impl Fn(&Tool) -> bool) -> Self {
+        self.tools.retain(keeps);
+        self
     }
 
     /// What the server may ask its client for.

@@ -20,6 +20,15 @@ pub(crate) enum GateMode {
     Audit,
 }
 
+/// Who shares a process with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Isolate {
+    /// All tools run in one process, which may touch what any of them may.
+    Server,
+    /// Tools that keep nothing in the process run in one for each capability set.
+    Tool,
+}
+
 /// Arguments of `wrap`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Args)]
@@ -30,6 +39,8 @@ pub(crate) enum GateMode {
   bailiwick wrap --manifest files.toml --set WORKSPACE=/home/me/project -- python3 -m files_server
   bailiwick wrap --manifest notes.toml --explain -- node notes-server.js
   bailiwick wrap --listen 127.0.0.1:8765 -- uvx mcp-server-time
+  bailiwick wrap --manifest tickets.toml --secret TICKETS=env:TICKETS_TOKEN --url https://mcp.example.com/mcp
+  bailiwick wrap --isolate tool -- npx -y @modelcontextprotocol/server-filesystem ~/notes
 
 stdin and stdout carry the Model Context Protocol and nothing else. Tools that the manifest does not declare
 are not there; a call that it does not allow is refused, with the reason, and never reaches the server.
@@ -60,6 +71,10 @@ pub(crate) struct Wrap {
     /// secrets and guardrails hold. It needs `[wrap] audit = true` in config.toml.
     #[arg(long, value_enum, default_value_t = GateMode::Enforce, value_name = "MODE")]
     pub(crate) mode: GateMode,
+    /// `tool` starts a process of the server for each capability set of its tools, with its first call; the manifest says
+    /// which tools keep nothing in the process (`state`). Lists and resources come from one that may touch no more than they need.
+    #[arg(long, value_enum, default_value_t = Isolate::Server, value_name = "WHAT")]
+    pub(crate) isolate: Isolate,
     #[command(flatten)]
     pub(crate) names: NameOptions,
     #[command(flatten)]
@@ -73,7 +88,11 @@ pub(crate) struct Wrap {
     /// Say what the server and each tool may do and how this host would hold it, and start nothing.
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Instead of a command: a server that runs elsewhere and speaks streamable HTTP. Calls are judged and recorded; no sandbox
+    /// holds it.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "listen", "isolate", "refresh", "tell"])]
+    pub(crate) url: Option<String>,
     /// The server's command and its arguments.
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "url", last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

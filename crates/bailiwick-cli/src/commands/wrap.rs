@@ -11,10 +11,13 @@ mod authority;
 mod choose;
 mod explain;
 mod gate;
+mod isolate;
 mod listen;
 mod pins;
 mod refusals;
+mod remote;
 mod run_state;
+mod secret;
 pub(super) mod server_log;
 mod supervise;
 
@@ -25,17 +28,19 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
-use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
+use bailiwick_launch::{CallsInFlight, LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
+use bailiwick_policy::manifest::{Checked, Manifest};
 use bailiwick_policy::settings::allows_audit;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
+use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
-use crate::args::wrap::{GateMode, Wrap};
+use crate::args::wrap::{GateMode, Isolate, Wrap};
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -43,17 +48,22 @@ use crate::{facts, terminal};
 const AUDIT: &str = "AUDIT MODE: calls that the manifest refuses or asks about are LET THROUGH and recorded as `would-deny`; the \
                      sandbox, pins, secrets and guardrails hold";
 
+/// Said where every tool runs in the base.
+const UNSPLIT: &str = "`--isolate tool` keeps nothing apart here: the manifest says of no tool what it keeps in the server's \
+                       process; write `state = \"none\"` or `state = \"shared\"` there, or `stateless = true` in `[package]`";
+
 pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     let server = match WrappedServer::new(args) {
-        Ok(server) => server,
+        Ok(server) => Arc::new(server),
         Err(why) if args.explain || args.listen.is_some() => {
             return Ok(Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
         }
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     if args.explain {
-        return Ok(explain::answer(&server));
+        let is_elsewhere = args.url.is_some();
+        return Ok(if is_elsewhere { explain::answer_elsewhere(&server) } else { explain::answer(&server) });
     }
     if let Some(address) = args.listen {
         return listen_on(args, server, address);
@@ -68,7 +78,13 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     };
     let began = server.began(args);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
-    let answer = match start(&server, &gate, &journal) {
+    if args.url.is_some() {
+        let answer = remote::relay(args, &server, gate, &journal);
+        let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
+        journal.close()?;
+        return Ok(answer);
+    }
+    let answer = match start(&server, &server.asked, &gate.serving(), &journal) {
         Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
         Err(error) => {
             journal.append(Event::new(RecordKind::SessionEnded).with_reason("the server did not start"))?;
@@ -81,15 +97,22 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     Ok(answer)
 }
 
-/// Serves over HTTP. Who starts that looks at stderr, so nothing stands in for a server that cannot be started.
-fn listen_on(args: &Wrap, server: WrappedServer, address: SocketAddr) -> anyhow::Result<Answer> {
-    if let Some(secret) = server.asked.plan.environment().brokered.first() {
-        // Each session starts a sandbox as a copy of this process, which would have the values of the first.
-        let why = format!(
-            "`--listen` starts several servers and cannot broker `{}`; leave `--listen` out",
+/// Refuses to start several servers from this process if one has a brokered secret: each sandbox begins as a copy of this
+/// process, which would have the values that were read for the first one.
+fn refuse_several(asked: &PlannedRun, option: &str) -> anyhow::Result<()> {
+    match asked.plan.environment().brokered.first() {
+        None => Ok(()),
+        Some(secret) => anyhow::bail!(
+            "`{option}` starts several servers and cannot broker `{}`; leave `{option}` out",
             secret.value
-        );
-        return Ok(Answer::refusal(Exit::Program(125), complaint(&why)));
+        ),
+    }
+}
+
+/// Serves over HTTP. Who starts that looks at stderr, so nothing stands in for a server that cannot be started.
+fn listen_on(args: &Wrap, server: Arc<WrappedServer>, address: SocketAddr) -> anyhow::Result<Answer> {
+    if let Err(why) = refuse_several(&server.asked, "--listen") {
+        return Ok(Answer::refusal(Exit::Program(125), complaint(&why.to_string())));
     }
     let journal = open_journal(args)?;
     let began = server.began(args);
@@ -106,7 +129,12 @@ struct WrappedServer {
     /// What it is known by.
     identity: String,
     run: Run,
+    /// What the server as a whole is held to; with instances for tools, the base alone.
     asked: PlannedRun,
+    /// The manifest, checked on this host.
+    checked: Checked,
+    /// Tools that run in processes apart from the base.
+    groups: Vec<ToolGroup>,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
@@ -121,6 +149,9 @@ impl WrappedServer {
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
         let ChosenServer { identity, source, manifest, files, command, mut notes } = ChosenServer::new(args)?;
+        if args.url.is_some() {
+            notes.push("the server runs elsewhere: no sandbox holds it".to_owned());
+        }
         if is_audit {
             notes.insert(0, AUDIT.to_owned());
         }
@@ -135,9 +166,32 @@ impl WrappedServer {
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
-        let asked =
-            PlannedRun::of_server(&run, &program(args), &governing, (source, manifest)).map_err(plain)?;
-        Ok(Self { name, identity, run, asked, notes, is_recorded: !args.no_journal })
+        let plan = |manifest: Manifest, tool: Option<String>| {
+            let run = Run {
+                tool,
+                ..Run::for_server(
+                    None,
+                    args.settings.clone(),
+                    args.names.clone(),
+                    args.secrets.clone(),
+                    Vec::new(),
+                )
+            };
+            PlannedRun::of_server(&run, &program(args), &governing, (source.clone(), manifest)).map_err(plain)
+        };
+        let whole = plan(manifest, None)?;
+        if args.isolate == Isolate::Tool {
+            refuse_several(&whole, "--isolate tool")?;
+        }
+        let checked = whole.checked.clone().context("there is no manifest")?;
+        let (asked, groups) = match args.isolate {
+            Isolate::Server => (whole, Vec::new()),
+            Isolate::Tool => isolate::groups(&checked, plan)?,
+        };
+        if args.isolate == Isolate::Tool && groups.is_empty() {
+            notes.push(UNSPLIT.to_owned());
+        }
+        Ok(Self { name, identity, run, asked, checked, groups, notes, is_recorded: !args.no_journal })
     }
 
     /// What the journal says of its start. Notes are said aloud too.
@@ -172,13 +226,16 @@ fn allowed_audit(args: &Wrap) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Starts the server in its sandbox.
-fn start(server: &WrappedServer, gate: &gate::Gate, journal: &Journal) -> anyhow::Result<(Launched, Pipes)> {
-    let in_flight = Arc::clone(&gate.in_flight);
-    let recorder =
-        Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || in_flight.now()));
+/// Starts the server, or one instance of it, in its sandbox.
+fn start(
+    server: &WrappedServer,
+    asked: &PlannedRun,
+    serving: &CallsInFlight,
+    journal: &Journal,
+) -> anyhow::Result<(Launched, Pipes)> {
+    let recorder = Recorder::session(&server.name, journal.clone()).serving(Arc::clone(serving));
     let (stdio, pipes) = Pipes::open()?;
-    let launch = server_launch(&server.run, &server.asked, stdio, recorder).map_err(plain)?;
+    let launch = server_launch(&server.run, asked, stdio, recorder).map_err(plain)?;
     let ready = launch.prepare()?;
     Ok((ready.start()?, pipes))
 }
@@ -189,11 +246,14 @@ pub(super) fn plain(answer: Answer) -> anyhow::Error {
 }
 
 fn program(args: &Wrap) -> String {
-    let program = args.command.first().map(Path::new);
+    let program = args.command.first().map(Path::new).or(args.url.as_deref().map(Path::new));
     program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn shown_command(args: &Wrap) -> String {
+    if let Some(url) = &args.url {
+        return url.clone();
+    }
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }

@@ -114,10 +114,23 @@ impl CallsInFlight {
 
     /// Notes a call that goes to the server, until the answer is dropped.
     pub(super) fn serve(&self, tool: &str) -> CallInFlight<'_> {
+        self.begin(tool);
+        CallInFlight { calls: self, tool: tool.to_owned() }
+    }
+
+    /// Notes a call that goes to the server.
+    pub(super) fn begin(&self, tool: &str) {
         let mut calls = self.locked();
         calls.retain(|call| call.ended.is_none_or(|ended| ended.elapsed() < LATE));
         calls.push(ServedCall { tool: tool.to_owned(), ended: None });
-        CallInFlight { calls: self, tool: tool.to_owned() }
+    }
+
+    /// Notes that one call of this tool was answered.
+    pub(super) fn finish(&self, tool: &str) {
+        let mut calls = self.locked();
+        if let Some(call) = calls.iter_mut().find(|call| call.tool == tool && call.ended.is_none()) {
+            call.ended = Some(Instant::now());
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<ServedCall>> {
@@ -133,9 +146,6 @@ pub(super) struct CallInFlight<'a> {
 
 impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
-        let mut calls = self.calls.locked();
-        if let Some(call) = calls.iter_mut().find(|call| call.tool == self.tool && call.ended.is_none()) {
-            call.ended = Some(Instant::now());
-        }
+        self.calls.finish(&self.tool);
     }
 }

@@ -229,7 +229,8 @@ fn with_own_answers(
 }
 
 /// Whether a name is that of a method of the protocol, not of a tool.
-pub(super) fn is_method(name: &str) -> bool {
+#[must_use]
+pub fn is_method(name: &str) -> bool {
     const FAMILIES: [&str; 9] = [
         "resources/",
         "prompts/",

@@ -124,6 +124,7 @@ fn compare_header(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
     compare_origins(base, new, found);
     compare_client(base, new, found);
     compare_secrets(base, new, found);
+    compare_states(base, new, found);
     compare_limits(base.limits(), new.limits(), found);
     compare_pins(base, new, found);
 }
@@ -320,6 +321,18 @@ fn compare_client(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
             let message =
                 format!("`{name}` of the client was `{}` and is `{}`", before.as_str(), after.as_str());
             found.push(plain(code, message, true));
+        }
+    }
+}
+
+/// With whom tools share a process, where each capability set has a process of its own.
+fn compare_states(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
+    // What nobody said is the widest: such a tool runs with the server as a whole.
+    let rank = |manifest: &Manifest, tool| manifest.state_of(tool).map_or(2, |state| state as u8);
+    for after in new.tools() {
+        let before = base.tools().iter().find(|tool| tool.name() == after.name());
+        if before.is_some_and(|before| rank(new, after) > rank(base, before)) {
+            found.push(about(Code::ConstraintsRelaxed, after, "it may share a process with more tools"));
         }
     }
 }

@@ -10,12 +10,14 @@ use crate::path::AbsPath;
 /// Which server a manifest is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
-    /// `npm:NAME`, `pypi:NAME`, or the real path of its program.
+    /// `npm:NAME`, `pypi:NAME`, the real path of its program, or the `https:` URL of a server that runs elsewhere.
     pub identity: Option<String>,
     /// The versions that it was tried with.
     pub verified: Vec<String>,
     /// Whether the package's own scripts may run when it is installed.
     pub install_scripts: bool,
+    /// Whether its tools keep nothing in the server's process, where they do not say it themselves.
+    pub stateless: bool,
 }
 
 pub(super) fn read_package(node: &Node<'_>, found: &mut Collector) -> Package {
@@ -26,10 +28,12 @@ pub(super) fn read_package(node: &Node<'_>, found: &mut Collector) -> Package {
     let identity = identity.and_then(|node| found.keep(read_identity(node)));
     let verified =
         fields.optional("verified").map(|node| super::read::texts(node, found)).unwrap_or_default();
-    let scripts = fields.optional("install_scripts");
-    let scripts = scripts.and_then(|node| found.keep(node.flag(Code::ManifestShape))).unwrap_or(false);
+    let mut flag = |key| {
+        fields.optional(key).and_then(|node| found.keep(node.flag(Code::ManifestShape))).unwrap_or(false)
+    };
+    let (install_scripts, stateless) = (flag("install_scripts"), flag("stateless"));
     fields.finish(Code::ManifestUnknownField, found);
-    Package { identity, verified, install_scripts: scripts }
+    Package { identity, verified, install_scripts, stateless }
 }
 
 fn read_identity(node: &Node<'_>) -> Result<String, Finding> {
@@ -45,6 +49,10 @@ fn read_identity(node: &Node<'_>) -> Result<String, Finding> {
     let known = match text.split_once(':') {
         Some(("npm", name)) => is_npm(name),
         Some(("pypi", name)) => plain(name) && !name.contains(['_', '.']),
+        Some(("https", rest)) => {
+            let host = rest.strip_prefix("//").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            !host.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['#', '@'])
+        }
         _ => AbsPath::new(text).is_ok(),
     };
     if known {
@@ -55,5 +63,5 @@ fn read_identity(node: &Node<'_>) -> Result<String, Finding> {
         format!("`{}` is not the identity of a server", text.escape_debug()),
     )
     .at(node.span)
-    .help("write `npm:@scope/name`, `pypi:name` with `-` between words, or the absolute path of its program"))
+    .help("write `npm:@scope/name`, `pypi:name` with `-` between words, the absolute path of its program, or an `https:` URL"))
 }

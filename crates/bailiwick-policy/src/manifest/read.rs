@@ -8,6 +8,7 @@ use super::package::read_package;
 use super::policy::{read_policy, read_risk};
 use super::rules::read_rules;
 use super::secrets::{check_secrets, read_secrets};
+use super::state::read_state;
 use super::variables::read_variables;
 use super::{
     ArgumentAccess, Constraints, Declared, Limits, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest,
@@ -191,6 +192,7 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     let (constraints, after) =
         fields.optional("constraints").map(|node| read_constraints(node, found)).unwrap_or_default();
     let rules = fields.optional("rules").map(|node| read_rules(node, found)).unwrap_or_default();
+    let state = fields.optional("state").and_then(|node| found.keep(read_state(node)));
     fields.finish(Code::ManifestUnknownField, found);
     if let (Some(own), Some(other), Some(node)) =
         (risk, policy.as_ref().and_then(super::ToolPolicy::risk), risk_node)
@@ -201,7 +203,19 @@ fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
     }
     let span = name_node.map_or(node.span, |node| node.span);
     let name = name.unwrap_or_default().to_owned();
-    Some(Tool { name, span, description, capabilities, policy, arguments, constraints, rules, after, risk })
+    Some(Tool {
+        name,
+        span,
+        description,
+        capabilities,
+        policy,
+        arguments,
+        constraints,
+        rules,
+        after,
+        risk,
+        state,
+    })
 }
 
 fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, ArgumentAccess> {

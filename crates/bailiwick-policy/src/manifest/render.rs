@@ -59,6 +59,9 @@ fn canonical_package(package: &Package) -> Value {
     if package.install_scripts {
         table.insert("install_scripts".into(), json!(true));
     }
+    if package.stateless {
+        table.insert("stateless".into(), json!(true));
+    }
     Value::Object(table)
 }
 
@@ -95,6 +98,9 @@ impl Tool {
         }
         if let Some(risk) = self.risk() {
             tool.insert("risk".into(), json!(risk.as_str()));
+        }
+        if let Some(state) = self.state {
+            tool.insert("state".into(), json!(state.as_str()));
         }
         let kinds = self.arguments.iter().map(|(name, access)| {
             let kind =

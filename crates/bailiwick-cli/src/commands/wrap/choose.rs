@@ -14,6 +14,7 @@ use bailiwick_policy::diff::Diff;
 use bailiwick_policy::finding::Source;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
+use bailiwick_remote::Endpoint;
 use bailiwick_store::{
     InstalledServer, PackageCall, ResolveOptions, ServerCommand, Store, StoreHost, UnknownCommand,
     foreign_source, shipped_manifest, split_command, with_host_values,
@@ -42,6 +43,8 @@ enum Started {
     Package(PackageCall),
     Installed(InstalledServer),
     Unknown(String),
+    /// A server that runs elsewhere, by its URL.
+    Elsewhere(String),
 }
 
 /// A manifest and where it stands.
@@ -56,7 +59,10 @@ impl ChosenServer {
     /// Why nothing can be started, in words for people and models.
     pub(super) fn new(args: &Wrap) -> anyhow::Result<Self> {
         let host = host(args.names.clone(), args.no_journal)?;
-        let started = Started::from_words(&args.command, &host)?;
+        let started = match &args.url {
+            Some(url) => Started::Elsewhere(Endpoint::new(url)?.to_string()),
+            None => Started::from_words(&args.command, &host)?,
+        };
         let found = match &args.manifest {
             Some(file) => named(file)?,
             None => by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?,
@@ -81,7 +87,8 @@ impl ChosenServer {
         if args.manifest.is_none()
             && let Some(own) = of_project(&started.identities(), &host.cwd)?
         {
-            manifest = narrowed(&manifest, with_values(own.manifest)?, own.source.name())?;
+            let own_manifest = with_values(own.manifest)?.with_states_of(&manifest);
+            manifest = narrowed(&manifest, own_manifest, own.source.name())?;
             files.extend(own.file);
             source = own.source;
         }
@@ -116,6 +123,7 @@ impl Started {
                 let claimed = server.claim.iter().map(|claim| claim.identity.clone());
                 std::iter::once(server.path.display().to_string()).chain(claimed).collect()
             }
+            Self::Elsewhere(url) => vec![url.clone()],
             Self::Unknown(_) => Vec::new(),
         }
     }
@@ -125,6 +133,8 @@ impl Started {
         let real =
             |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
         match (&args.manifest, self) {
+            // It is connected to by this.
+            (_, Self::Elsewhere(url)) => url.clone(),
             (Some(manifest), Self::Package(call)) => format!("{} {}", real(manifest), call.identity()),
             (Some(manifest), Self::Installed(_) | Self::Unknown(_)) => {
                 pin_store::identity(manifest, &args.command)
@@ -140,7 +150,7 @@ impl Started {
         match self {
             Self::Package(call) => &call.arguments,
             Self::Installed(server) => &server.arguments,
-            Self::Unknown(_) => words.get(1..).unwrap_or_default(),
+            Self::Unknown(_) | Self::Elsewhere(_) => words.get(1..).unwrap_or_default(),
         }
     }
 
@@ -164,6 +174,7 @@ impl Started {
                 Ok((args.command.clone(), server.claim.as_ref().map(|claim| claim.version.clone())))
             }
             Self::Unknown(_) => Ok((args.command.clone(), None)),
+            Self::Elsewhere(url) => Ok((vec![url.into()], None)),
         }
     }
 
@@ -173,7 +184,7 @@ impl Started {
             Self::Installed(server) => {
                 server.claim.is_some() && !bailiwick_store::is_confirmed(&host.records, &server.path)
             }
-            Self::Package(_) | Self::Unknown(_) => false,
+            Self::Package(_) | Self::Unknown(_) | Self::Elsewhere(_) => false,
         }
     }
 
@@ -291,11 +302,17 @@ fn no_manifest(args: &Wrap, started: &Started) -> String {
     let command = shown_command(args);
     let what = match started {
         Started::Unknown(why) => format!("it is not known which server this is: {why}"),
-        Started::Package(_) | Started::Installed(_) => {
+        Started::Package(_) | Started::Installed(_) | Started::Elsewhere(_) => {
             let names = started.identities().join("` or `");
             format!("no manifest is there for `{names}`, neither shipped nor yours")
         }
     };
+    if args.url.is_some() {
+        return format!(
+            "{what}. So no call reaches it. Write a manifest with `bailiwick init server.toml`, declare its tools in it, and start \
+             it with `bailiwick wrap --manifest server.toml --url {command}`"
+        );
+    }
     format!(
         "{what}. So it was not started. Have a manifest written from what it does in safety: `bailiwick learn --server --out \
          server.toml -- {command}`; review it, and start it with `bailiwick wrap --manifest server.toml -- {command}`"

@@ -4,11 +4,22 @@ use std::fmt::Write as _;
 
 use bailiwick_launch::{Recorder, Status, Stdio};
 use bailiwick_policy::authority::Authority;
+use bailiwick_policy::enforcement::{Aspect, Level};
 
 use super::WrappedServer;
 use crate::answer::{Answer, Exit};
-use crate::commands::run::server_launch;
+use crate::commands::run::{PlannedRun, server_launch};
 use crate::render::{escape, style};
+
+/// How a server that runs elsewhere is held.
+pub(super) fn answer_elsewhere(server: &WrappedServer) -> Answer {
+    let mut text = granted(server);
+    text += "held by no sandbox: the server runs elsewhere\n";
+    for aspect in Aspect::ALL {
+        let _ = writeln!(text, "  {}: {}", aspect.as_str(), Level::Unsupported.as_str());
+    }
+    Answer::result(Exit::Fine, text + GATE)
+}
 
 pub(super) fn answer(server: &WrappedServer) -> Answer {
     // Nothing is started, so there is nothing to record.
@@ -25,18 +36,54 @@ pub(super) fn answer(server: &WrappedServer) -> Answer {
     }
 }
 
-fn text(server: &WrappedServer, status: &Status) -> String {
+/// What the gate holds, wherever the server runs.
+const GATE: &str = "held by the gate, for each tool: which tools there are, paths and hosts in their arguments, and rules on them\n";
+
+/// What the server and each tool may touch.
+fn granted(server: &WrappedServer) -> String {
     let mut text = format!("server {}\n", style::good(&escape::line(&server.name)));
-    let Some(checked) = &server.asked.checked else { return text };
+    let checked = &server.checked;
     text += &lines(checked.authority());
     for tool in checked.tools() {
         let _ = write!(text, "tool {}\n{}", escape::line(tool.name()), lines(tool.authority()));
     }
-    text += "held by the sandbox, for the server as a whole\n";
+    text
+}
+
+fn text(server: &WrappedServer, status: &Status) -> String {
+    let mut text = granted(server);
+    if server.groups.is_empty() {
+        text += "held by the sandbox, for the server as a whole\n";
+    } else {
+        text += &processes(server);
+        text += "held by the sandbox, for each process\n";
+    }
     for (aspect, held) in status.coverage.iter() {
         let _ = writeln!(text, "  {}: {}", aspect.as_str(), held.level.as_str());
     }
-    text + "held by the gate, for each tool: which tools there are, paths and hosts in their arguments, and rules on them\n"
+    text + GATE
+}
+
+/// Who runs where.
+fn processes(server: &WrappedServer) -> String {
+    let of = |asked: &PlannedRun| asked.checked.as_ref().map(|checked| checked.authority().clone());
+    let apart = |name: &str| server.groups.iter().any(|group| group.tools.iter().any(|tool| tool == name));
+    let own: Vec<&str> =
+        server.checked.tools().iter().map(|tool| tool.name()).filter(|name| !apart(name)).collect();
+    let own = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
+    let mut text =
+        format!("process 1, from the start: the session, lists, notifications{}\n", escape::line(&own));
+    text += &of(&server.asked).map(|authority| lines(&authority)).unwrap_or_default();
+    for (number, group) in (2..).zip(&server.groups) {
+        let shares = if group.is_shared { " (they share what they keep in it)" } else { "" };
+        let tools = escape::line(&group.tools.join(", "));
+        let _ = writeln!(text, "process {number}, with the first call: {tools}{shares}");
+        // Tools that run together without sharing were granted the same.
+        let first = group.tools.first().filter(|_| !group.is_shared);
+        let authority = first.and_then(|tool| server.checked.tool(tool)).map(|tool| tool.authority().clone());
+        text += &authority.or_else(|| of(&group.asked)).map(|all| lines(&all)).unwrap_or_default();
+    }
+    text
 }
 
 fn lines(authority: &Authority) -> String {

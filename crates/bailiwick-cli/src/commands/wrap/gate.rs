@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_guard::{Registry, Rules, Session};
 use bailiwick_journal::Journal;
+use bailiwick_launch::CallsInFlight as Serving;
 use bailiwick_mcp::Tools;
 use bailiwick_mcp::relay::{CallsInFlight, Redactor, RelayCounts, RelayOptions, RemoteTool};
 use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
@@ -13,6 +14,7 @@ use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
 use super::WrappedServer;
 use super::approver::Approvals;
 use super::pins::KeptPins;
+use super::secret::given_secret;
 use crate::args::wrap::{GateMode, Wrap};
 use crate::commands::serve::guarded;
 use crate::commands::trust::state;
@@ -23,8 +25,12 @@ pub(super) struct Gate {
     tools: Tools,
     marks: BTreeMap<String, Vec<String>>,
     pub(super) redactor: Arc<Redactor>,
+    /// The secret that the user gave for a server that runs elsewhere.
+    pub(super) given: Option<(String, String)>,
     /// The calls that the server is answering.
-    pub(super) in_flight: Arc<CallsInFlight>,
+    in_flight: Arc<CallsInFlight>,
+    /// Those that the base is answering; all of them where there are no instances.
+    pub(super) of_base: Arc<CallsInFlight>,
     checked: Checked,
     pins: KeptPins,
     approvals: Approvals,
@@ -34,7 +40,7 @@ impl Gate {
     /// # Errors
     /// Why nothing can be judged; nothing may be started then.
     pub(super) fn new(args: &Wrap, server: &WrappedServer, journal: &Journal) -> anyhow::Result<Self> {
-        let checked = server.asked.checked.clone().context("there is no manifest")?;
+        let checked = server.checked.clone();
         let cwd = facts::here().context("there is no current directory")?;
         let session = Session::new(&cwd).with_own(facts::kept_dirs());
         let session = facts::home().into_iter().fold(session, Session::with_home);
@@ -54,9 +60,27 @@ impl Gate {
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
-        let redactor = Arc::new(redactor(server));
-        let in_flight = Arc::default();
-        Ok(Self { tools, marks: marks.collect(), redactor, in_flight, checked, pins, approvals })
+        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
+        let redactor = Arc::new(redactor(server, given.clone()));
+        let in_flight = Arc::<CallsInFlight>::default();
+        let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { Arc::default() };
+        Ok(Self {
+            tools,
+            marks: marks.collect(),
+            redactor,
+            given,
+            in_flight,
+            of_base,
+            checked,
+            pins,
+            approvals,
+        })
+    }
+
+    /// Who tells which calls the server, or its base, is answering.
+    pub(super) fn serving(&self) -> Serving {
+        let in_flight = Arc::clone(&self.of_base);
+        Arc::new(move || in_flight.now())
     }
 
     /// What a relay needs of it.
@@ -89,10 +113,11 @@ fn marks(tool: &Tool) -> Vec<String> {
 }
 
 /// Finds the values of the variables that the server is given as secrets.
-fn redactor(server: &WrappedServer) -> Redactor {
+fn redactor(server: &WrappedServer, given: Option<(String, String)>) -> Redactor {
     let names = server.asked.plan.environment().injected.iter().map(|name| &*name.value);
     let secrets: Vec<(String, String)> = names
         .filter_map(|name| Some((name.to_owned(), facts::variable_of_caller(name)?.into_string().ok()?)))
+        .chain(given)
         .collect();
     Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }

@@ -16,7 +16,7 @@ use bailiwick_launch::Launched;
 use bailiwick_mcp::CancellationToken;
 use bailiwick_mcp::http::PATH;
 use bailiwick_mcp::relay::listen::{Conversation, Listener, Servers};
-use bailiwick_mcp::relay::{RelayCounts, RelayOptions};
+use bailiwick_mcp::relay::{CallsInFlight, RelayCounts, RelayOptions};
 use bailiwick_policy::denial::DenialCode;
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::oneshot;
@@ -24,10 +24,11 @@ use tokio::task::JoinSet;
 
 use super::WrappedServer;
 use super::gate::Gate;
+use super::isolate::ToolInstances;
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
-use super::supervise::attend;
+use super::supervise::{Attended, attend, split};
 use crate::answer::{Answer, Exit};
 use crate::args::wrap::Wrap;
 use crate::commands::serve::{announce, fresh_token, until_signalled};
@@ -41,7 +42,7 @@ const ENDING: Duration = Duration::from_secs(3);
 /// Serves until we are asked to end.
 pub(super) fn serve(
     args: &Wrap,
-    server: WrappedServer,
+    server: Arc<WrappedServer>,
     journal: &Journal,
     address: SocketAddr,
 ) -> anyhow::Result<Answer> {
@@ -85,12 +86,13 @@ struct StartedServer {
     errors: std::thread::JoinHandle<()>,
     options: RelayOptions,
     refused: SandboxRefusals,
+    instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
 }
 
 /// Starts servers, one after the other.
 struct Starter {
     args: Wrap,
-    server: WrappedServer,
+    server: Arc<WrappedServer>,
     journal: Journal,
     counts: Arc<RelayCounts>,
 }
@@ -113,13 +115,22 @@ impl Starter {
 
     fn start(&self) -> anyhow::Result<StartedServer> {
         let gate = Gate::new(&self.args, &self.server, &self.journal)?;
-        let (mut launched, pipes) = super::start(&self.server, &gate, &self.journal)?;
-        let refused =
-            SandboxRefusals::record(&mut launched, &self.server.name, &self.journal, &gate.in_flight);
+        let serving = gate.serving();
+        let (mut launched, pipes) = super::start(&self.server, &self.server.asked, &serving, &self.journal)?;
+        let refused = SandboxRefusals::record(&mut launched, &self.server.name, &self.journal, serving);
         let log = ServerLog::open(&self.server.name, gate.redactor.clone(), self.server.is_recorded);
         let errors = log.follow(pipes.stderr);
+        let instances = split(&self.server, &gate, &self.journal, &log)?;
         let options = gate.into_options(&self.journal, Arc::clone(&self.counts), move |line| log.write(line));
-        Ok(StartedServer { launched, stdin: pipes.stdin, stdout: pipes.stdout, errors, options, refused })
+        Ok(StartedServer {
+            launched,
+            stdin: pipes.stdin,
+            stdout: pipes.stdout,
+            errors,
+            options,
+            refused,
+            instances,
+        })
     }
 }
 
@@ -164,8 +175,9 @@ async fn until_it_ends(
     client: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) {
-    let StartedServer { mut launched, stdin, stdout, errors, options, refused } = started;
-    let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), stop.cancelled()).await;
+    let StartedServer { mut launched, stdin, stdout, errors, options, refused, instances } = started;
+    let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
+    let ended = attend(options, client, attended, stop.cancelled()).await;
     let how = ended.map_or_else(|fault| format!("{fault:#}"), |ended| ended.to_string());
     let finished = tokio::task::spawn_blocking(move || {
         // What it was refused last is recorded before its end.

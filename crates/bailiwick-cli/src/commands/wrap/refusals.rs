@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Decision, Event, RecordKind};
-use bailiwick_launch::{Launched, Observation, attributed};
-use bailiwick_mcp::relay::CallsInFlight;
+use bailiwick_launch::{CallsInFlight, Launched, Observation, attributed};
 use bailiwick_policy::denial::DenialCode;
 
 /// How many are told to a client whose server has ended.
@@ -24,11 +23,11 @@ impl SandboxRefusals {
         launched: &mut Launched,
         server: &str,
         journal: &Journal,
-        in_flight: &Arc<CallsInFlight>,
+        serving: CallsInFlight,
     ) -> Self {
         let last = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&last);
-        let (server, journal, in_flight) = (server.to_owned(), journal.clone(), Arc::clone(in_flight));
+        let (server, journal) = (server.to_owned(), journal.clone());
         launched.tell_live(move |seen| {
             let Some(refused) = Refused::from_observation(seen) else { return };
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +36,7 @@ impl SandboxRefusals {
                 kept.remove(0);
             }
             drop(kept);
-            let event = attributed(refused.event(&server), &server, &in_flight.now());
+            let event = attributed(refused.event(&server), &server, &serving());
             // A journal that takes no more refuses the next call.
             drop(journal.append(event));
         });

@@ -29,7 +29,7 @@ impl RunState {
         server_pid: u32,
         journal: &Journal,
     ) -> Option<Self> {
-        let authority = server.asked.checked.as_ref().and_then(|checked| checked.authority().capabilities());
+        let authority = server.checked.authority().capabilities();
         let server = RunningServer {
             name: server.name.clone(),
             identity: identity.to_owned(),

@@ -13,11 +13,14 @@ use std::time::Duration;
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
-use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayOptions, RelayStreams, relay as relay_messages};
+use bailiwick_mcp::relay::isolate::{BaseStreams, isolate};
+use bailiwick_mcp::relay::{
+    CallsInFlight, RelayCounts, RelayEnd, RelayOptions, RelayStreams, relay as relay_messages,
+};
 use bailiwick_mcp::{CancellationToken, stdio};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, duplex};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -25,6 +28,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::WrappedServer;
 use super::gate::Gate;
+use super::isolate::{ToolInstances, all_ended};
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
@@ -41,9 +45,12 @@ const PARTING: Duration = Duration::from_secs(1);
 
 const SIGTERM: i32 = 15;
 
+/// Bytes on their way between the relay and a server of several processes.
+const BUFFER: usize = 64 * 1024;
+
 /// Relays until the server has ended.
 pub(super) fn relay(
-    server: &WrappedServer,
+    server: &Arc<WrappedServer>,
     gate: Gate,
     mut launched: Launched,
     pipes: Pipes,
@@ -51,7 +58,8 @@ pub(super) fn relay(
 ) -> anyhow::Result<Answer> {
     let log = ServerLog::open(&server.name, gate.redactor.clone(), server.is_recorded);
     let errors = log.follow(pipes.stderr);
-    let refused = SandboxRefusals::record(&mut launched, &server.name, journal, &gate.in_flight);
+    let refused = SandboxRefusals::record(&mut launched, &server.name, journal, gate.serving());
+    let instances = split(server, &gate, journal, &log)?;
     let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
     let counts = Arc::new(RelayCounts::default());
     let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
@@ -60,8 +68,8 @@ pub(super) fn relay(
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
-        let client = stdio::standard();
-        let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), signals.recv()).await;
+        let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
+        let ended = attend(options, stdio::standard(), attended, signals.recv()).await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -86,46 +94,90 @@ pub(super) fn relay(
     Ok(Answer::result(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)), String::new()))
 }
 
+/// A server that was started: its base, and what starts processes for its tools.
+pub(super) struct Attended<'a> {
+    pub(super) launched: &'a mut Launched,
+    pub(super) stdin: PipeWriter,
+    pub(super) stdout: PipeReader,
+    pub(super) refused: &'a SandboxRefusals,
+    pub(super) instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
+}
+
+/// What starts processes for tools, if they have processes of their own.
+pub(super) fn split(
+    server: &Arc<WrappedServer>,
+    gate: &Gate,
+    journal: &Journal,
+    log: &ServerLog,
+) -> anyhow::Result<Option<(ToolInstances, Arc<CallsInFlight>)>> {
+    if server.groups.is_empty() {
+        return Ok(None);
+    }
+    let instances = ToolInstances::new(server, journal, log.clone())?;
+    Ok(Some((instances, Arc::clone(&gate.of_base))))
+}
+
+type ServerEnds = (Box<dyn AsyncWrite + Send + Unpin>, Box<dyn AsyncRead + Send + Unpin>);
+
+/// The server as the relay sees it: one, whatever is behind.
+fn server_ends(
+    (stdin, stdout): (PipeWriter, PipeReader),
+    instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
+) -> std::io::Result<ServerEnds> {
+    let input = Sender::from_owned_fd(OwnedFd::from(stdin))?;
+    let output = Receiver::from_owned_fd(OwnedFd::from(stdout))?;
+    let Some((instances, in_flight)) = instances else { return Ok((Box::new(input), Box::new(output))) };
+    let ((server_in, from_relay), (to_relay, server_out)) = (duplex(BUFFER), duplex(BUFFER));
+    tokio::spawn(isolate(instances, (from_relay, to_relay), BaseStreams { input, output, in_flight }));
+    Ok((Box::new(server_in), Box::new(server_out)))
+}
+
 /// Relays between a client and a server that was started, until that has ended. `asked` ends when we are asked to end.
 pub(super) async fn attend<In, Out>(
     options: RelayOptions,
     (client_in, client_out): (In, Out),
-    (launched, stdin, stdout, refused): (&mut Launched, PipeWriter, PipeReader, &SandboxRefusals),
+    attended: Attended<'_>,
     asked: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended>
 where
     In: AsyncRead + Send + Unpin + 'static,
     Out: AsyncWrite + Send + Unpin + 'static,
 {
-    let streams = RelayStreams {
-        client_in,
-        client_out,
-        server_in: Sender::from_owned_fd(OwnedFd::from(stdin))?,
-        server_out: Receiver::from_owned_fd(OwnedFd::from(stdout))?,
-    };
+    let Attended { launched, stdin, stdout, refused, instances } = attended;
+    let of_tools = instances.as_ref().map(|(instances, _)| (instances.running(), instances.asked.clone()));
+    let over = instances.as_ref().map(|(instances, _)| instances.over.clone()).unwrap_or_default();
+    let (server_in, server_out) = server_ends((stdin, stdout), instances)?;
+    let streams = RelayStreams { client_in, client_out, server_in, server_out };
     let (tell, reason) = oneshot::channel();
-    let over = CancellationToken::new();
     let end = RelayEnd { over: over.clone(), reason };
     let relayed = tokio::spawn(relay_messages(options, streams, end));
+    let asked = async {
+        asked.await;
+        of_tools.iter().for_each(|(_, asked)| asked.cancel());
+    };
     let ended = until_the_end(launched, &over, asked).await;
     // What it started ends with it, and so do its pipes.
     launched.kill();
     drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
     drop(tokio::time::timeout(PARTING, relayed).await);
+    if let Some((running, _)) = &of_tools {
+        over.cancel();
+        all_ended(running).await;
+    }
     ended
 }
 
 /// Signals that ask us to end.
-struct Signals([Signal; 3]);
+pub(super) struct Signals([Signal; 3]);
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         let [term, int, hup] =
             [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
         Ok(Self([term?, int?, hup?]))
     }
 
-    async fn recv(&mut self) {
+    pub(super) async fn recv(&mut self) {
         let [term, int, hup] = &mut self.0;
         tokio::select! {
             _ = term.recv() => {}
@@ -146,7 +198,7 @@ enum Phase {
     Killed,
 }
 
-async fn until_the_end(
+pub(super) async fn until_the_end(
     launched: &mut Launched,
     over: &CancellationToken,
     asked: impl Future<Output = ()>,
@@ -197,7 +249,7 @@ fn next_change(launched: &Launched) -> std::io::Result<oneshot::Receiver<()>> {
 }
 
 /// Why pending requests get no answer, with what the server was refused last.
-fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent], refused: &[String]) -> String {
+pub(super) fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent], refused: &[String]) -> String {
     let how = ended.map_or_else(|| "it cannot be watched any more".to_owned(), ToString::to_string);
     let mut text = format!("the server has ended: {how}");
     for event in refusals.iter().rev().take(3).filter(|event| event.refusal().is_some()) {

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 21] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -37,6 +37,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
             "bailiwick-journal",
         ],
     ),
+    ("bailiwick-remote", &["bailiwick-policy", "bailiwick-egress"]),
     ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
     (
         "bailiwick-guard",
@@ -58,6 +59,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
             "bailiwick-journal",
             "bailiwick-pins",
             "bailiwick-policy",
+            "bailiwick-remote",
         ],
     ),
     ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-policy"]),
@@ -82,6 +84,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
             "bailiwick-mcp",
             "bailiwick-page",
             "bailiwick-pins",
+            "bailiwick-remote",
             "bailiwick-store",
             "bailiwick",
         ],

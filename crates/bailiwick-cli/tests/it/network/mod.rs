@@ -16,6 +16,7 @@ mod secrets;
 mod servers;
 mod world;
 
+pub(crate) use servers::Authority;
 pub(crate) use world::in_world;
 
 /// The host that is granted, one that is not, one of an inner network, and a name server.

@@ -57,14 +57,14 @@ pub(super) fn files(dir: &Path) -> Files {
 }
 
 /// A certificate authority that the clients trust.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, as clients are given it.
-    pub(super) pem: String,
+    pub(crate) pem: String,
 }
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         // Not the name that servers have by default: a certificate that names itself as its issuer would be untrusted.
@@ -75,7 +75,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    pub(super) fn server(&self, names: &[&str]) -> rustls::ServerConfig {
+    pub(crate) fn server(&self, names: &[&str]) -> rustls::ServerConfig {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();

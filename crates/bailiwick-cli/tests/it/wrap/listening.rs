@@ -69,7 +69,11 @@ impl Listening {
     }
 
     fn start_with(world: &World, options: &[&str]) -> Self {
-        let manifest = world.write("shelf.toml", MANIFEST);
+        Self::start_under(world, MANIFEST, options)
+    }
+
+    fn start_under(world: &World, manifest: &str, options: &[&str]) -> Self {
+        let manifest = world.write("shelf.toml", manifest);
         let mut command = world.bailiwick(&["wrap", "--listen", "--manifest"]);
         command.arg(manifest).args(options).args(["--", "/bin/sh", "-c", SERVER]);
         let mut child = command
@@ -324,4 +328,22 @@ fn servers_end_with_their_session_and_with_us() {
     assert!(!running.is_empty(), "so does the next");
     listening.end();
     running.iter().for_each(|pid| wait_until_gone(pid));
+}
+
+#[test]
+fn each_capability_set_of_a_session_has_a_process() {
+    let world = World::new();
+    let manifest = MANIFEST.replace("capabilities = [", "state = 'none'\ncapabilities = [");
+    let listening = Listening::start_under(&world, &manifest, &["--isolate", "tool"]);
+    let session = listening.open_session();
+    for tool in ["look", "pid", "look"] {
+        let answer = listening.call(&session, tool, &json!({})).answer();
+        assert!(!super::text(&answer).is_empty(), "{answer}");
+    }
+    let modern = Reply::read(listening.begin_modern(&json!("m"), "look", "t"));
+    assert_eq!(modern.answer()["id"], "m", "{modern:?}");
+    listening.end();
+    // The session's base and two sets, the shared base of the modern era and one set.
+    assert_eq!(world.recorded().matches("sandbox-started").count(), 5, "{}", world.recorded());
+    assert!(world.run(&["log", "verify"]).status.success());
 }

@@ -2,13 +2,16 @@
 
 mod asked;
 mod confined;
+mod elsewhere;
 mod ends;
 mod fetched;
 mod forbidden;
 mod identified;
 mod installed;
+mod isolated;
 mod killed;
 mod listening;
+mod logged_in;
 mod pinned;
 mod real;
 mod ruled;
