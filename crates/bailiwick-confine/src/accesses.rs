@@ -100,8 +100,8 @@ impl Accesses {
 
     /// What the command itself brings, whatever is granted: its files, and the directories of its code.
     pub fn brought_along(&self) -> impl Iterator<Item = &PathBuf> {
-        let Programs { files, folders, code, data, .. } = &self.programs;
-        files.iter().chain(folders).chain(code).chain(data)
+        let Programs { files, directories, code, data, .. } = &self.programs;
+        files.iter().chain(directories).chain(code).chain(data)
     }
 
     /// The next access, if one was told already.

@@ -1,7 +1,7 @@
 //! Lines and questions about programs, hosts, variables and ports.
 
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_FOLDERS};
+use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_DIRECTORIES};
 
 use crate::evidence::Evidence;
 use crate::{Draft, Line, MOST_LINES, Provenance, Question, Reason, clean, is_plain};
@@ -31,7 +31,7 @@ fn programs(evidence: &Evidence, draft: &mut Draft) {
             continue;
         }
         if name.contains('/') || left == 0 {
-            let why = "it lies outside of the system's program folders".to_owned();
+            let why = "it lies outside of the system's program directories".to_owned();
             let why = if left == 0 { "many programs were started".to_owned() } else { why };
             draft.questions.push(Question { capability, why, by: by.clone() });
             continue;
@@ -41,12 +41,12 @@ fn programs(evidence: &Evidence, draft: &mut Draft) {
     }
 }
 
-/// What a program is granted by: its name in a system's folder, else its path; nothing where another program brings it, or
+/// What a program is granted by: its name in a system's directory, else its path; nothing where another program brings it, or
 /// the command itself.
 fn name_of(evidence: &Evidence, path: &str) -> Option<String> {
     let at = AbsPath::new(path).ok()?;
-    let (folder, name) = path.rsplit_once('/')?;
-    if PROGRAM_FOLDERS.contains(&folder) {
+    let (directory, name) = path.rsplit_once('/')?;
+    if PROGRAM_DIRECTORIES.contains(&directory) {
         let is_own = evidence.shown.contains(&at);
         return (!is_own).then(|| name.to_owned());
     }

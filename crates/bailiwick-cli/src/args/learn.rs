@@ -16,7 +16,7 @@ use super::run::{NameOptions, Time};
   bailiwick learn --calls calls.jsonl --env API_TOKEN --net api.example.com:443 --out api.toml -- uvx api-server
 
 The program runs in a sandbox. What it writes goes to a copy-on-write layer, so nothing on the host changes. It may read
-the current folder, its own code, the paths in its arguments and the system, but no home, no file of secrets and no other
+the current directory, its own code, the paths in its arguments and the system, but no home, no file of secrets and no other
 place that is sensitive. What it was refused, and what no line should grant unasked, becomes a question in the file.
 A line of the calls is JSON: {\"tool\": \"read_file\", \"arguments\": {\"path\": \"/srv/a.txt\"}}
 Exit codes: 0 learned · 1 not everything was seen · 2 usage · 3 unreadable input · 5 fault")]

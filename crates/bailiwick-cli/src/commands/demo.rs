@@ -28,10 +28,10 @@ struct Act {
 }
 
 pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
-    let folder =
-        tempfile::Builder::new().prefix("bailiwick-demo").tempdir().context("no temporary folder")?;
-    let shown = play(folder.path());
-    let kept = args.keep.then(|| folder.keep());
+    let directory =
+        tempfile::Builder::new().prefix("bailiwick-demo").tempdir().context("no temporary directory")?;
+    let shown = play(directory.path());
+    let kept = args.keep.then(|| directory.keep());
     let (mut text, held) = shown?;
     if let Some(kept) = kept {
         let _ = writeln!(text, "\nkept: {}", kept.display());
@@ -39,13 +39,13 @@ pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
     Ok(Answer::result(if held { Exit::Fine } else { Exit::Found }, text))
 }
 
-fn play(folder: &Path) -> anyhow::Result<(String, bool)> {
-    let (work, secret, state) = (folder.join("work"), folder.join("secret"), folder.join("journal"));
+fn play(directory: &Path) -> anyhow::Result<(String, bool)> {
+    let (work, secret, state) = (directory.join("work"), directory.join("secret"), directory.join("journal"));
     std::fs::create_dir(&work)?;
     std::fs::write(work.join("notes.txt"), "remember the milk\n")?;
     std::fs::write(&secret, "-----BEGIN PRIVATE KEY-----\n")?;
     let path =
-        |path: &Path| path.to_str().map(str::to_owned).context("the temporary folder's name is not text");
+        |path: &Path| path.to_str().map(str::to_owned).context("the temporary directory's name is not text");
     let (work, secret) = (path(&work)?, path(&secret)?);
     let caveats = Caveats {
         fs_read: Scope::only([work.clone()]),

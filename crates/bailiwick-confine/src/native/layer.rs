@@ -66,7 +66,7 @@ fn made(store: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<OwnedFd, Errno
 
 /// A path that leads to a descriptor of this process. Does not allocate.
 fn by_descriptor(descriptor: BorrowedFd<'_>) -> Result<Text, Errno> {
-    let mut path = Text::of(b"/proc/self/fd/")?;
+    let mut path = Text::from_bytes(b"/proc/self/fd/")?;
     path.push(rustix::path::DecInt::new(descriptor.as_raw_fd()).as_bytes())?;
     Ok(path)
 }

@@ -143,7 +143,7 @@ fn real(line: Capability) -> Capability {
 
 /// Whether lines allow nothing that the others do not. No line is within nothing.
 fn is_within(lines: &[Capability], others: &[Capability]) -> bool {
-    match (Authority::of(others), Authority::of(lines)) {
+    match (Authority::from_capabilities(others), Authority::from_capabilities(lines)) {
         (Ok(all), Ok(own)) => !lines.is_empty() && own.within(&all).holds(),
         _ => false,
     }

@@ -85,7 +85,7 @@ impl Setup {
         match judged(&places, &here) {
             None => drop(written.insert(here)),
             Some(why) => notes.push(format!(
-                "the current folder `{}` is not opened: {why}; start it in a folder of its own",
+                "the current directory `{}` is not opened: {why}; start it in a directory of its own",
                 here.display()
             )),
         }
@@ -245,7 +245,7 @@ impl Setup {
         let count = self.hidden.len();
         anyhow::ensure!(
             count <= MOST_HIDDEN,
-            "{count} files of secrets lie in what the program would see, the first is `{}`; learn it in another folder",
+            "{count} files of secrets lie in what the program would see, the first is `{}`; learn it in another directory",
             self.hidden.first().map_or(Path::new(""), PathBuf::as_path).display()
         );
         Ok(())

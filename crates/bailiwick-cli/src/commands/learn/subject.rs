@@ -78,6 +78,6 @@ fn found_program(program: &Path, host: &StoreHost) -> PathBuf {
     if program.components().count() > 1 {
         return host.cwd.join(program);
     }
-    let mut folders = host.search.callers.iter().map(|dir| dir.join(program));
-    folders.find(|file| file.is_file()).unwrap_or_else(|| program.to_owned())
+    let mut directories = host.search.callers.iter().map(|dir| dir.join(program));
+    directories.find(|file| file.is_file()).unwrap_or_else(|| program.to_owned())
 }

@@ -1,6 +1,6 @@
 //! `run --dry-run`: nothing on the host changes, whatever the program does; the list is true, and can be carried over.
 
-use super::{err, folder, sh, tree_of};
+use super::{directory, err, sh, tree_of};
 
 /// The capability to write a directory, and programs to do it with.
 fn caps(dir: &std::path::Path) -> Vec<String> {
@@ -18,7 +18,7 @@ fn run(dir: &std::path::Path, options: &[&str], text: &str) -> std::process::Out
 }
 
 fn world() -> (tempfile::TempDir, std::path::PathBuf) {
-    let held = folder();
+    let held = directory();
     let dir = held.path().canonicalize().unwrap().join("w");
     std::fs::create_dir_all(dir.join("sub/deep")).unwrap();
     for (name, text) in [("a", "1\n"), ("gone", "1\n"), ("sub/b", "1\n"), ("sub/deep/c", "1\n")] {

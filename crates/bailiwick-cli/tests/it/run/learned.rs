@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use bailiwick_testkit::{reachable_program, skip};
 
-use super::{err, folder, out, tree_of};
+use super::{directory, err, out, tree_of};
 
 /// A home with a secret, and a project in it.
 struct Place {
@@ -15,7 +15,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let held = folder();
+        let held = directory();
         for (name, text) in [
             ("home/.ssh/id_rsa", "hush"),
             ("home/w/.env", "hush"),

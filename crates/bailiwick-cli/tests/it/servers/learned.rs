@@ -15,7 +15,7 @@ const MOST_LINES: usize = 20;
 
 #[test]
 fn what_is_learned_from_some_calls_suffices_for_the_others() {
-    let Some(folder) = super::installed() else {
+    let Some(directory) = super::installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let mut wrong = Vec::new();
@@ -24,7 +24,7 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
         world.prepare();
         let manifest = world.path("learned.toml");
         let before = tree_of(&world.path(""));
-        let learned = learn(&world, server, &server.entry(&folder), &manifest);
+        let learned = learn(&world, server, &server.entry(&directory), &manifest);
         let mut after = tree_of(&world.path(""));
         for own in ["learned.toml", "calls.jsonl"] {
             after.remove(&world.path(own));
@@ -39,7 +39,7 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
         {
             assert!(!lines.iter().any(|line| line.contains(wide)), "{} {wide}: {text}", server.name);
         }
-        wrong.extend(differences(&world, server, &server.entry(&folder), &manifest));
+        wrong.extend(differences(&world, server, &server.entry(&directory), &manifest));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -93,11 +93,11 @@ fn differences(world: &World, server: &Server, entry: &Path, manifest: &Path) ->
 /// What a replay says of a learned manifest, and of one that lacks a line.
 #[test]
 fn replay_tells_a_manifest_that_suffices_from_one_that_does_not() {
-    let Some(folder) = super::installed() else {
+    let Some(directory) = super::installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let server = &SERVERS[0];
-    let (world, entry) = (World::new(), server.entry(&folder));
+    let (world, entry) = (World::new(), server.entry(&directory));
     world.prepare();
     let manifest = world.path("learned.toml");
     learn(&world, server, &entry, &manifest);

@@ -16,11 +16,11 @@ use super::spot::descriptor_of;
 use super::tell::{Teller, address_of, port_of};
 use super::text::{Text, split};
 use crate::accesses::AccessKind;
-use crate::sys::notify::Asked;
+use crate::sys::notify::TrappedCall;
 
 impl Desk<'_> {
     /// Tells what a call is about; what cannot be told is said to be lost, where the kernel may still go on with it.
-    pub(super) fn observe(&self, teller: &Teller<'_>, asked: &Asked, call: &Call) {
+    pub(super) fn observe(&self, teller: &Teller<'_>, asked: &TrappedCall, call: &Call) {
         match self.told(teller, asked, call) {
             // The caller has ended, or gave nothing that leads anywhere: the kernel finds that too.
             Ok(()) | Err(Errno::SRCH | Errno::FAULT | Errno::BADF | Errno::NOENT | Errno::NOTDIR) => {}
@@ -28,7 +28,7 @@ impl Desk<'_> {
         }
     }
 
-    fn told(&self, teller: &Teller<'_>, asked: &Asked, call: &Call) -> Result<(), Errno> {
+    fn told(&self, teller: &Teller<'_>, asked: &TrappedCall, call: &Call) -> Result<(), Errno> {
         let found = |kind, what| self.tell_found(teller, asked, kind, what, false);
         let itself = |kind, what| self.tell_found(teller, asked, kind, what, true);
         match call {
@@ -77,7 +77,7 @@ impl Desk<'_> {
     fn tell_open(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         flags: OFlags,
     ) -> Result<(), Errno> {
@@ -118,7 +118,7 @@ impl Desk<'_> {
     fn tell_found(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         kind: AccessKind,
         what: &Named,
         no_follow: bool,
@@ -142,13 +142,13 @@ impl Desk<'_> {
     fn tell_entry(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         kind: AccessKind,
         what: &Named,
     ) -> Result<(), Errno> {
         let path = what.path.as_bytes();
         let (parent, name) = split(path).map_or((path, &b""[..]), |split| (split.parent, split.name));
-        let parent = Text::of(if parent.is_empty() { b"." } else { parent })?;
+        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
         match self.target(asked, &Named { at: what.at, path: parent }, false) {
             Ok(directory) => {
                 let mut real = self.path_of(directory.as_fd())?;
@@ -165,7 +165,7 @@ impl Desk<'_> {
     fn tell_absent(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         kind: AccessKind,
         what: &Named,
         errno: Errno,

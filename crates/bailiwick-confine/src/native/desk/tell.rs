@@ -16,7 +16,7 @@ use super::spot::descriptor_of;
 use super::text::{Text, split};
 use crate::accesses::AccessKind;
 use crate::command::Watch;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 use crate::watched::Seen;
 
 /// How many things are told.
@@ -52,7 +52,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Says a thing once; a supervisor that does not listen hears less.
-    fn say(&self, seen: Seen, errno: i32, bytes: &[u8]) {
+    fn send(&self, seen: Seen, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
         let Some(packet) = filled(&mut packet, seen as u8, errno, bytes) else { return };
         if self.is_new(packet) {
@@ -88,7 +88,7 @@ fn filled<'p>(packet: &'p mut [u8; 4098], kind: u8, errno: i32, bytes: &[u8]) ->
 
 impl Desk<'_> {
     /// Tells what a call is about.
-    pub(super) fn tell(&self, asked: &Asked, call: &Call) {
+    pub(super) fn tell(&self, asked: &TrappedCall, call: &Call) {
         let Some(teller) = &self.teller else { return };
         if teller.watch == Watch::Everything {
             self.observe(teller, asked, call);
@@ -136,7 +136,7 @@ impl Desk<'_> {
             Some(teller) if teller.watch == Watch::Everything => {
                 teller.send(AccessKind::Protected, 0, real);
             }
-            Some(teller) => teller.say(Seen::Protected, 0, real),
+            Some(teller) => teller.send(Seen::Protected, 0, real),
             None => {}
         }
     }
@@ -144,7 +144,7 @@ impl Desk<'_> {
     fn tell_program(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         arguments: u64,
     ) -> Result<(), Errno> {
@@ -152,13 +152,13 @@ impl Desk<'_> {
             .target(asked, what, false)
             .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
         let path = self.absolute(asked, what)?;
-        teller.say(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
+        teller.send(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
         let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         if SHELLS.contains(&name) { self.tell_shell(teller, asked, arguments) } else { Ok(()) }
     }
 
     /// Tells what a shell was given to do: a text, or a file with one.
-    fn tell_shell(&self, teller: &Teller<'_>, asked: &Asked, arguments: u64) -> Result<(), Errno> {
+    fn tell_shell(&self, teller: &Teller<'_>, asked: &TrappedCall, arguments: u64) -> Result<(), Errno> {
         let mut is_text = false;
         for index in 1..ARGUMENTS {
             let mut pointer = [0; 8];
@@ -169,12 +169,12 @@ impl Desk<'_> {
                 [b'-', b'-', ..] => {}
                 [b'-' | b'+', options @ ..] => is_text |= options.contains(&b'c'),
                 script if is_text => {
-                    teller.say(Seen::ShellText, 0, script);
+                    teller.send(Seen::ShellText, 0, script);
                     return Ok(());
                 }
                 _ => {
                     let what = Named { at: libc::AT_FDCWD, path: text };
-                    teller.say(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
+                    teller.send(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
                     return Ok(());
                 }
             }
@@ -185,7 +185,7 @@ impl Desk<'_> {
     fn tell_file(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         flags: OFlags,
     ) -> Result<(), Errno> {
@@ -210,25 +210,25 @@ impl Desk<'_> {
         let is_refusal =
             |errno: &Errno| [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS].contains(errno);
         if let Some(errno) = refusal.filter(is_refusal) {
-            teller.say(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
 
     /// Tells that something cannot be made: its directory is not there, or cannot be written.
-    fn tell_making(&self, teller: &Teller<'_>, asked: &Asked, what: &Named) -> Result<(), Errno> {
+    fn tell_making(&self, teller: &Teller<'_>, asked: &TrappedCall, what: &Named) -> Result<(), Errno> {
         if self.target(asked, what, true).is_ok() {
             return Ok(());
         }
         let path = what.path.as_bytes();
         let parent = split(path).map_or(path, |split| split.parent);
-        let parent = Text::of(if parent.is_empty() { b"." } else { parent })?;
+        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
         let directory = self.target(asked, &Named { at: what.at, path: parent }, false);
         let writable = directory.and_then(|directory| {
             accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
         });
         if let Err(errno) = writable {
-            teller.say(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -244,10 +244,10 @@ impl Desk<'_> {
     }
 
     /// A caller's path from the root.
-    pub(super) fn absolute(&self, asked: &Asked, what: &Named) -> Result<Text, Errno> {
+    pub(super) fn absolute(&self, asked: &TrappedCall, what: &Named) -> Result<Text, Errno> {
         let path = what.path.as_bytes();
         if path.first() == Some(&b'/') {
-            return Text::of(path);
+            return Text::from_bytes(path);
         }
         let base = self.base(asked, what.at, path).flatten().ok_or(Errno::NOENT)?;
         let mut whole = self.path_of(base.as_fd())?;
@@ -259,15 +259,15 @@ impl Desk<'_> {
     }
 }
 
-fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), Errno> {
+fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
     if let Some(port) = port_of(asked, descriptor)? {
-        teller.say(Seen::Port, 0, &port.to_ne_bytes());
+        teller.send(Seen::Port, 0, &port.to_ne_bytes());
     }
     Ok(())
 }
 
 /// The port of a socket of the Internet.
-pub(super) fn port_of(asked: &Asked, descriptor: i32) -> Result<Option<u16>, Errno> {
+pub(super) fn port_of(asked: &TrappedCall, descriptor: i32) -> Result<Option<u16>, Errno> {
     let socket = descriptor_of(asked.thread, descriptor)?;
     let address = rustix::net::getsockname(&socket)?;
     Ok(match address.address_family() {
@@ -281,15 +281,15 @@ pub(super) fn port_of(asked: &Asked, descriptor: i32) -> Result<Option<u16>, Err
 const LONGEST_ADDRESS: usize = 28;
 
 /// Tells an address of the Internet as the kernel has it.
-fn tell_address(teller: &Teller<'_>, asked: &Asked, address: u64, length: u64) -> Result<(), Errno> {
+fn tell_address(teller: &Teller<'_>, asked: &TrappedCall, address: u64, length: u64) -> Result<(), Errno> {
     let (bytes, length) = address_of(asked, address, length)?;
-    teller.say(Seen::Address, 0, bytes.get(..length).unwrap_or_default());
+    teller.send(Seen::Address, 0, bytes.get(..length).unwrap_or_default());
     Ok(())
 }
 
 /// An address of a caller, and how much of the room it takes.
 pub(super) fn address_of(
-    asked: &Asked,
+    asked: &TrappedCall,
     address: u64,
     length: u64,
 ) -> Result<([u8; LONGEST_ADDRESS], usize), Errno> {
