@@ -47,7 +47,7 @@ fn name_of(evidence: &Evidence, path: &str) -> Option<String> {
     let at = AbsPath::new(path).ok()?;
     let (directory, name) = path.rsplit_once('/')?;
     if PROGRAM_DIRECTORIES.contains(&directory) {
-        let is_own = evidence.shown.iter().any(|shown| *shown == at);
+        let is_own = evidence.shown.contains(&at);
         return (!is_own).then(|| name.to_owned());
     }
     let is_brought = evidence.shown.iter().any(|shown| at.is_within(shown));

@@ -22,7 +22,7 @@ use bailiwick_store::with_host_values;
 use self::calls::ToolCall;
 use self::known::Known;
 use self::plan::{Setup, plan_of};
-use self::session::{Ran, recorder, run_held, run_program, run_server, without_numbers};
+use self::session::{Held, Ran, recorder, run_held, run_program, run_server, without_numbers};
 use self::subject::Subject;
 use super::run::{carry_over, list, trees};
 use crate::answer::{Answer, Exit};
@@ -274,7 +274,7 @@ pub(super) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     } else {
         run_program(subject, &setup.plan(true)?, setup.evidence(), record, args.timeout.0)?
     };
-    let (answers, exit, said) = run_held(subject, &held, &calls, args.timeout.0)?;
+    let Held { answers, exit, said } = run_held(subject, &held, &calls, args.timeout.0)?;
     if !subject.is_server {
         return Ok(compared_ends(free.exit, exit));
     }

@@ -363,26 +363,36 @@ fn last_words(mut from: std::io::PipeReader) -> String {
     String::from_utf8_lossy(&kept).trim().to_owned()
 }
 
+/// What a server or program answered that was held to a plan.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) answers: Vec<Result<Outcome, String>>,
+    /// How a program that is no server ended.
+    pub(super) exit: Option<Exit>,
+    /// What a server said on stderr, and why it could not be driven.
+    pub(super) said: String,
+}
+
 /// Runs the same server or program held to a plan, on a layer, and tells only what it answers.
 pub(super) fn run_held(
     subject: &Subject,
     plan: &Plan,
     calls: &[ToolCall],
     patience: Duration,
-) -> anyhow::Result<(Vec<Result<Outcome, String>>, Option<Exit>, String)> {
-    let recorder = Recorder::unrecorded(&subject.name);
+) -> anyhow::Result<Held> {
+    let start = |stdio| {
+        let recorder = Recorder::unrecorded(&subject.name);
+        let ready = launch(subject, plan, stdio, recorder, Watch::Nothing)?.prepare()?;
+        ready.start().map_err(explained)
+    };
     if !subject.is_server {
-        let mut launched = launch(subject, plan, Stdio::Inherit, recorder, Watch::Nothing)?
-            .prepare()?
-            .start()
-            .map_err(explained)?;
-        let ended = launched.wait_until(Instant::now() + patience)?;
+        let mut launched = start(Stdio::Inherit)?;
+        let exit = launched.wait_until(Instant::now() + patience)?;
         launched.finish("replayed")?;
-        return Ok((Vec::new(), ended, String::new()));
+        return Ok(Held { exit, ..Held::default() });
     }
     let (stdio, pipes) = Pipes::open()?;
-    let launched =
-        launch(subject, plan, stdio, recorder, Watch::Nothing)?.prepare()?.start().map_err(explained)?;
+    let launched = start(stdio)?;
     let errors = std::thread::spawn(move || last_words(pipes.stderr));
     let mut answers = Vec::new();
     let driven = Driver::open(pipes.stdin, pipes.stdout, patience).map(|mut driver| {
@@ -392,7 +402,8 @@ pub(super) fn run_held(
     });
     launched.finish("replayed")?;
     let said = errors.join().unwrap_or_default();
-    Ok((answers, None, driven.err().map_or(said.clone(), |why| format!("{why}; it said: {said}"))))
+    let said = driven.err().map_or(said.clone(), |why| format!("{why}; it said: {said}"));
+    Ok(Held { answers, exit: None, said })
 }
 
 /// What an answer says but for times, ids and temporary names.
