@@ -5,6 +5,7 @@ pub(crate) mod guard;
 pub(crate) mod log;
 pub(crate) mod pins;
 pub(crate) mod ps;
+pub(crate) mod purge;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod serve;
@@ -135,6 +136,8 @@ pub(crate) enum Command {
     Pins(pins::Pins),
     /// Put hook entries into agents' settings, or `wrap` before their MCP servers; or take them out
     Install(guard::Install),
+    /// Remove what Bailiwick keeps, and its entries in the settings of others
+    Purge(purge::Purge),
     /// Print the JSON Schema of manifests, for editors
     #[command(after_help = "Example:\n  bailiwick schema > bailiwick.schema.json")]
     Schema,

@@ -22,6 +22,8 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod ps;
 #[cfg(target_os = "linux")]
+mod purge;
+#[cfg(target_os = "linux")]
 mod run;
 pub(crate) mod scan;
 #[cfg(target_os = "linux")]
@@ -65,6 +67,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Ps(args) => ps::run(&args),
         #[cfg(target_os = "linux")]
         Command::Logs(args) => logs::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Purge(args) => purge::run(&args),
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_)
         | Command::Run(_)
@@ -72,6 +76,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Store(_)
         | Command::Wrap(_)
         | Command::Ps(_)
+        | Command::Purge(_)
         | Command::Logs(_) => Ok(elsewhere::refuse()),
         Command::Compile(args) => compile::run(&args),
         Command::Coverage(args) => coverage::run(&args),

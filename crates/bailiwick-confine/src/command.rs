@@ -70,6 +70,11 @@ pub struct Options {
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.
     pub counts_lost: bool,
+    /// Files and directories that are code of the command, besides what its program brings: it can read them, and cannot write
+    /// them in a writable tree that they lie in.
+    pub code: Vec<PathBuf>,
+    /// What else of its own it can read; where it lies in a granted tree, it is what that makes of it.
+    pub data: Vec<PathBuf>,
 }
 
 /// What of a program is looked at, to name what it was refused. Nothing is decided by it.

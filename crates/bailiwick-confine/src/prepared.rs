@@ -235,6 +235,8 @@ impl Built {
                 notes.push(format!("`exec:spawn:{name}` starts nothing: {refusal}"));
             }
         }
+        programs.code.extend(options.code.iter().cloned());
+        programs.data.extend(options.data.iter().cloned());
         put_programs(&mut layout, &programs, installs(command));
         protected::hide_own(&mut layout, plan)?;
         protected::lock_governing(&mut layout, plan)?;
@@ -395,7 +397,8 @@ fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
         let is_around = layout.tree_around(folder).is_some_and(|(_, tree)| tree.writable);
         let stays_writable = is_writable(layout.at(folder)) || (installs && is_around);
         if !stays_writable {
-            layout.mount(folder, started_from(folder, Kind::Folder));
+            let kind = if folder.is_dir() { Kind::Folder } else { Kind::File };
+            layout.mount(folder, started_from(folder, kind));
         }
     }
     for path in &programs.data {

@@ -226,6 +226,8 @@ fn launch<'a>(
         watch: if args.tell { Watch::Files } else { Watch::Programs },
         search: search(chosen.by)?,
         counts_lost: true,
+        code: Vec::new(),
+        data: Vec::new(),
     };
     let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
     Ok(Launch::new(plan, command, recorder)

@@ -28,6 +28,7 @@ use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
 use bailiwick_policy::settings::allows_audit;
+use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
@@ -99,6 +100,8 @@ struct WrappedServer {
     identity: String,
     run: Run,
     asked: Asked,
+    /// Code of it that lies in the user's own project.
+    code: ProjectCode,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
@@ -112,7 +115,8 @@ impl WrappedServer {
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
-        let ChosenServer { identity, source, manifest, files, command, mut notes } = ChosenServer::new(args)?;
+        let ChosenServer { identity, source, manifest, files, command, code, mut notes } =
+            ChosenServer::new(args)?;
         if is_audit {
             notes.insert(0, AUDIT.to_owned());
         }
@@ -127,7 +131,7 @@ impl WrappedServer {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
         let asked = Asked::of_server(&run, &program(args), &governing, (source, manifest)).map_err(plain)?;
-        Ok(Self { name, identity, run, asked, notes, is_recorded: !args.no_journal })
+        Ok(Self { name, identity, run, asked, code, notes, is_recorded: !args.no_journal })
     }
 
     /// What the journal says of its start. Notes are said aloud too.
@@ -169,7 +173,7 @@ fn start(server: &WrappedServer, gate: &gate::Gate, journal: &Journal) -> anyhow
         Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || in_flight.now()));
     let (stdio, pipes) = Pipes::open()?;
     let launch = server_launch(&server.run, &server.asked, stdio, recorder).map_err(plain)?;
-    let ready = launch.prepare()?;
+    let ready = launch.with_code(server.code.code.clone(), server.code.data.clone()).prepare()?;
     Ok((ready.start()?, pipes))
 }
 

@@ -165,7 +165,8 @@ async fn until_it_ends(
     stop: CancellationToken,
 ) {
     let StartedServer { mut launched, stdin, stdout, errors, options, refused } = started;
-    let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), stop.cancelled()).await;
+    let server = (&mut launched, stdin, stdout, &refused);
+    let ended = attend(options, client, server, (std::future::pending(), stop.cancelled())).await;
     let how = ended.map_or_else(|fault| format!("{fault:#}"), |ended| ended.to_string());
     let finished = tokio::task::spawn_blocking(move || {
         // What it was refused last is recorded before its end.

@@ -1,8 +1,10 @@
 //! A wrapped server from its start to its end: messages, signals, and who outlives whom.
 //!
 //! When the client has gone, the server's input is closed; it has two seconds, then it is asked to end, and two seconds
-//! later every process of it is ended. When we are asked to end it has 250 ms.
+//! later every process of it is ended. When we are asked to end it has 250 ms. A server that closes its input or its output
+//! is ended in the same way, and so is one whose client reads nothing more: both are seen though nothing is being written.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,8 +19,8 @@ use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayOptions, RelayStreams, re
 use bailiwick_mcp::{CancellationToken, stdio};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -38,6 +40,9 @@ const HASTE: Duration = Duration::from_millis(250);
 
 /// How long the relay may take to hand over the last answers.
 const PARTING: Duration = Duration::from_secs(1);
+
+/// What the client reads, opened anew: how it is opened here changes nothing for who shares it.
+const OWN_OUTPUT: &str = "/proc/self/fd/1";
 
 const SIGTERM: i32 = 15;
 
@@ -61,7 +66,9 @@ pub(super) fn relay(
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
         let client = stdio::standard();
-        let ended = attend(options, client, (&mut launched, stdin, stdout, &refused), signals.recv()).await;
+        let reads_no_more = reader_has_gone(OpenOptions::new().open_sender(OWN_OUTPUT));
+        let server = (&mut launched, stdin, stdout, &refused);
+        let ended = attend(options, client, server, (reads_no_more, signals.recv())).await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -85,17 +92,19 @@ pub(super) fn relay(
     Ok(Answer::result(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)), String::new()))
 }
 
-/// Relays between a client and a server that was started, until that has ended. `asked` ends when we are asked to end.
+/// Relays between a client and a server that was started, until that has ended. `reads_no_more` ends when the client does not
+/// read any more, `asked` when we are asked to end.
 pub(super) async fn attend<In, Out>(
     options: RelayOptions,
     (client_in, client_out): (In, Out),
     (launched, stdin, stdout, refused): (&mut Launched, PipeWriter, PipeReader, &SandboxRefusals),
-    asked: impl Future<Output = ()>,
+    (reads_no_more, asked): (impl Future<Output = ()>, impl Future<Output = ()>),
 ) -> anyhow::Result<Ended>
 where
     In: AsyncRead + Send + Unpin + 'static,
     Out: AsyncWrite + Send + Unpin + 'static,
 {
+    let input_is_closed = reader_has_gone(stdin.as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd));
     let streams = RelayStreams {
         client_in,
         client_out,
@@ -106,12 +115,38 @@ where
     let over = CancellationToken::new();
     let end = RelayEnd { over: over.clone(), reason };
     let relayed = tokio::spawn(relay_messages(options, streams, end));
-    let ended = until_the_end(launched, &over, asked).await;
+    let ended = tokio::select! {
+        ended = until_the_end(launched, &over, asked) => ended,
+        never = cancel_after(&over, reads_no_more, input_is_closed) => match never {},
+    };
     // What it started ends with it, and so do its pipes.
     launched.kill();
     drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
     drop(tokio::time::timeout(PARTING, relayed).await);
     ended
+}
+
+/// Cancels when one of them has ended. Both are gone then: what they hold keeps no pipe open.
+async fn cancel_after(
+    over: &CancellationToken,
+    one: impl Future<Output = ()>,
+    other: impl Future<Output = ()>,
+) -> Infallible {
+    tokio::select! {
+        () = one => {}
+        () = other => {}
+        () = over.cancelled() => {}
+    }
+    over.cancel();
+    std::future::pending().await
+}
+
+/// Ends when nobody can read any more what is written there: it is seen without writing. Never where that cannot be watched.
+async fn reader_has_gone(output: std::io::Result<Sender>) {
+    match output {
+        Ok(output) if output.ready(Interest::ERROR).await.is_ok() => {}
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
 }
 
 /// Signals that ask us to end.

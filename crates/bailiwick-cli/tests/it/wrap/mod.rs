@@ -1,15 +1,20 @@
 //! `bailiwick wrap` as clients use it: the built command before the command of a server.
 
 mod asked;
+mod clients;
 mod confined;
+mod demo;
 mod ends;
 mod fetched;
 mod forbidden;
+mod halves;
 mod identified;
 mod installed;
 mod killed;
 mod listening;
 mod pinned;
+mod projects;
+mod purged;
 mod real;
 mod ruled;
 mod shown;
