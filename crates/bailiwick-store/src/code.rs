@@ -28,6 +28,9 @@ const PYTHON_MARKS: [&str; 6] =
 const NODE_CODE: [&str; 9] = ["js", "mjs", "cjs", "ts", "mts", "cts", "json", "node", "wasm"];
 const PYTHON_CODE: [&str; 3] = ["py", "pyi", "so"];
 
+/// Endings of files with keys.
+const KEYS: [&str; 4] = ["pem", "key", "p12", "pfx"];
+
 /// How many links of a folder of modules are followed, and how many projects they may lead to.
 const MOST_LINKS: usize = 4096;
 const MOST_PROJECTS: usize = 64;
@@ -179,8 +182,10 @@ impl FoundCode {
         }
         for entry in std::fs::read_dir(&top).into_iter().flatten().flatten() {
             let path = entry.path();
-            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A link that leads out of the project is no part of it.
+            let name = entry.file_name();
+            let is_key = path.extension().is_some_and(|ending| KEYS.iter().any(|key| ending == *key));
+            let is_hidden = is_key || name.as_encoded_bytes().starts_with(b".") || name == "node_modules";
+            // A link that leads out of the project is no part of it. Modules are found by whose imports they are for.
             if !is_hidden && path.canonicalize().is_ok_and(|real| real.starts_with(&top)) {
                 self.add(path);
             }
@@ -323,27 +328,27 @@ mod tests {
             "project/dist/index.js",
             "project/.env",
             "project/.git/config",
-            "project/credentials.json",
+            "project/server.pem",
             "project/data/notes.txt",
             "project/data/index.json",
             "project/node_modules/a/package.json",
             "node_modules/b/package.json",
-            "packages/c/package.json",
-            "packages/c/lib.js",
+            "libs/c/package.json",
+            "libs/c/lib.js",
             "elsewhere/x",
         ];
-        let links = [("project/node_modules/@o/c", "packages/c"), ("project/led", "elsewhere")];
+        let links = [("project/node_modules/@o/c", "libs/c"), ("project/led", "elsewhere")];
         let expected = [
+            "libs/c/lib.js",
+            "libs/c/package.json",
             "node_modules",
-            "packages/c/lib.js",
-            "packages/c/package.json",
             "project/dist",
             "project/node_modules",
             "project/package.json",
             "(project/data)",
         ];
         for command in [
-            &["node", "dist/index.js", "credentials.json"][..],
+            &["node", "dist/index.js", "server.pem"][..],
             &["node", "--import", "tsx", "dist/index", "x"],
             &["node", "."],
             &["dist/index.js"],
@@ -376,6 +381,7 @@ mod tests {
     #[test]
     fn a_home_is_no_project_and_a_script_alone_brings_what_is_code_beside_it() {
         let files = [
+            "project/x",
             "home/package.json",
             "home/server.js",
             "home/letters.txt",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bailiwick_testkit::skip;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{World, npm_server};
 
@@ -118,13 +118,12 @@ fn the_typescript_client() {
 fn the_inspectors_command_line() {
     let program = cached("servers/clients/node_modules/.bin/mcp-inspector");
     let Some((notes, inspector)) = Notes::new().zip(program) else { return skip(MISSING) };
-    // On its command line it takes `--` for its own.
-    let words: Vec<String> = notes.wrapped().iter().map(|word| word.display().to_string()).collect();
-    let server = json!({ "command": words[0], "args": words[1..] });
-    let settings = notes.world.write("mcp.json", &json!({ "mcpServers": { "notes": server } }).to_string());
+    // It takes `--` for its own, twice.
+    let words: Vec<PathBuf> = notes.wrapped();
+    let (ours, server) = words.split_at(2);
     let ask = |method: &[&str]| {
         let mut client = notes.client(Path::new("/usr/bin/node"));
-        client.arg(&inspector).args(["--cli", "--server", "notes", "--config"]).arg(&settings).args(method);
+        client.arg(&inspector).arg("--cli").args(method).args(ours).args(["--", "--"]).args(server);
         said(client)
     };
     let listed = ask(&["--method", "tools/list"]);
@@ -132,7 +131,7 @@ fn the_inspectors_command_line() {
     assert!(tools.len() > 10 && tools.iter().any(|tool| tool["name"] == "read_text_file"), "{listed}");
     let [inside, outside] = notes.paths().map(|path| format!("path={}", path.display()));
     let call =
-        |path: &str| ask(&["--method", "tools/call", "--tool-name", "read_text_file", "--tool-arg", path]);
+        |path: &str| ask(&["--tool-name", "read_text_file", "--tool-arg", path, "--method", "tools/call"]);
     is_granted(&call(&inside));
     is_denied(&call(&outside));
 }
