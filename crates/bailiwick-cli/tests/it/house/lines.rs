@@ -14,8 +14,8 @@ const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
 const LARGER: [(&str, usize); 4] = [
     ("bailiwick-policy", 12_800),
-    ("bailiwick-cli", 12_600),
-    ("bailiwick-confine", 9_800),
+    ("bailiwick-cli", 13_200),
+    ("bailiwick-confine", 10_000),
     ("bailiwick-guardrails", 9_400),
 ];
 /// How many equal lines are a repetition.
