@@ -66,6 +66,9 @@ pub struct Options {
     pub services: Vec<(Endpoint, PathBuf)>,
     /// What is looked at, for [`Confined::observations`](crate::Confined::observations). The native sandbox alone can.
     pub watch: Watch,
+    /// Whether Unix sockets are told of too, where none is granted. The sandbox's first process then refuses them, not the filter;
+    /// nothing else takes longer.
+    pub tells_sockets: bool,
     /// Where programs are looked for besides the system's folders.
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.

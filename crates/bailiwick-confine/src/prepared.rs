@@ -83,12 +83,18 @@ impl Prepared {
         }
         let private_sockets = built.private_sockets(plan, rules.is_some())?;
         let needs = needs(plan, !private_sockets.is_empty());
+        let strict = seccomp::program(needs);
+        let tells_sockets = options.tells_sockets
+            && options.watch != Watch::Nothing
+            && needs.unix_sockets == UnixSockets::None;
+        let needs = if tells_sockets { Needs { unix_sockets: UnixSockets::Told, ..needs } } else { needs };
         let filter = seccomp::program(needs);
         let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
         built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
         let means = Means {
             landlock: rules.as_ref().map_or(0, Ruleset::abi),
             filter: !filter.is_empty(),
+            sockets: needs.unix_sockets,
             files_need_rules: built.needs_rules,
             protected: built.guarded.is_complete(),
         };
@@ -108,6 +114,7 @@ impl Prepared {
             unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
             guarded: built.guarded.net.is_some(),
             watch: options.watch,
+            sockets_told: tells_sockets,
         };
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
@@ -120,6 +127,7 @@ impl Prepared {
             tells,
             tells_files: options.watch == Watch::Files,
             only_tells: !asking.unix_mediated && !asking.guarded,
+            strict,
             nested: plan.nested_sandbox(),
             private_sockets,
         });

@@ -159,6 +159,13 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// After the options: Unix sockets are told of where none is granted, see [`Options`].
+    #[must_use]
+    pub const fn telling_sockets(mut self) -> Self {
+        self.options.tells_sockets = true;
+        self
+    }
+
     /// Names are found so.
     #[must_use]
     pub fn with_names(mut self, names: NameSources) -> Self {

@@ -224,6 +224,7 @@ fn launch<'a>(
         home: facts::home(),
         services: facts::services(),
         watch: if args.tell { Watch::Files } else { Watch::Programs },
+        tells_sockets: false,
         search: search(chosen.by)?,
         counts_lost: true,
         code: Vec::new(),

@@ -173,7 +173,8 @@ fn start(server: &WrappedServer, gate: &gate::Gate, journal: &Journal) -> anyhow
         Recorder::session(&server.name, journal.clone()).serving(Arc::new(move || in_flight.now()));
     let (stdio, pipes) = Pipes::open()?;
     let launch = server_launch(&server.run, &server.asked, stdio, recorder).map_err(plain)?;
-    let ready = launch.with_code(server.code.code.clone(), server.code.data.clone()).prepare()?;
+    let ready =
+        launch.with_code(server.code.code.clone(), server.code.data.clone()).telling_sockets().prepare()?;
     Ok((ready.start()?, pipes))
 }
 

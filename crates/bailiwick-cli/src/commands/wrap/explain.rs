@@ -17,7 +17,7 @@ pub(super) fn answer(server: &WrappedServer) -> Answer {
         Ok(launch) => launch,
         Err(refusal) => return refusal,
     };
-    match launch.with_code(server.code.code.clone(), server.code.data.clone()).prepare() {
+    match launch.with_code(server.code.code.clone(), server.code.data.clone()).telling_sockets().prepare() {
         Ok(ready) => Answer::result(Exit::Fine, text(server, ready.status())),
         Err(refusal) => {
             Answer::refusal(Exit::Program(refusal.exit_code()), super::complaint(&refusal.to_string()))

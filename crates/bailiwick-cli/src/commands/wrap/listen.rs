@@ -26,7 +26,7 @@ use super::WrappedServer;
 use super::gate::Gate;
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
-use super::server_log::ServerLog;
+use super::server_log::{ServerLog, WritersEnd};
 use super::supervise::attend;
 use crate::answer::{Answer, Exit};
 use crate::args::wrap::Wrap;
@@ -82,7 +82,7 @@ struct StartedServer {
     launched: Launched,
     stdin: PipeWriter,
     stdout: PipeReader,
-    errors: std::thread::JoinHandle<()>,
+    errors: WritersEnd,
     options: RelayOptions,
     refused: SandboxRefusals,
 }
@@ -118,7 +118,9 @@ impl Starter {
             SandboxRefusals::record(&mut launched, &self.server.name, &self.journal, &gate.in_flight);
         let log = ServerLog::open(&self.server.name, gate.redactor.clone(), self.server.is_recorded);
         let errors = log.follow(pipes.stderr);
-        let options = gate.into_options(&self.journal, Arc::clone(&self.counts), move |line| log.write(line));
+        // Its lines are written as long as we run.
+        let (note, _) = log.notes();
+        let options = gate.into_options(&self.journal, Arc::clone(&self.counts), note);
         Ok(StartedServer { launched, stdin: pipes.stdin, stdout: pipes.stdout, errors, options, refused })
     }
 }
@@ -173,7 +175,7 @@ async fn until_it_ends(
         drop(launched.observations());
         // That an end cannot be recorded is said by the journal itself.
         drop(launched.finish(&how));
-        drop(errors.join());
+        errors.wait();
     });
     drop(finished.await);
 }

@@ -59,7 +59,8 @@ pub(super) fn relay(
     let refused = SandboxRefusals::record(&mut launched, &server.name, journal, &gate.in_flight);
     let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
     let counts = Arc::new(RelayCounts::default());
-    let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
+    let (note, noted) = log.notes();
+    let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
@@ -82,7 +83,8 @@ pub(super) fn relay(
     // What it was refused last is recorded before its end.
     drop(launched.observations());
     let recorded = launched.finish(&how);
-    drop(errors.join());
+    errors.wait();
+    noted.wait();
     journal.append(Event::new(Kind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
     recorded?;
     let code = match ended? {

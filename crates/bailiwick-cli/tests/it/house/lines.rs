@@ -15,7 +15,7 @@ const MOST: usize = 9_000;
 const LARGER: [(&str, usize); 4] = [
     ("bailiwick-policy", 12_800),
     ("bailiwick-cli", 13_200),
-    ("bailiwick-confine", 10_000),
+    ("bailiwick-confine", 10_100),
     ("bailiwick-guardrails", 9_400),
 ];
 /// How many equal lines are a repetition.
