@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fn heard(bytes: &[u8], size: usize) -> (Option<Hello>, Vec<u8>) {
     let mut listening = Listening::default();
-    let hello = bytes.chunks(size).find_map(|piece| listening.hear(piece));
+    let hello = bytes.chunks(size).find_map(|piece| listening.read_piece(piece));
     (hello, listening.into_bytes())
 }
 

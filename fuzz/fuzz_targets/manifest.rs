@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
             let canonical = manifest.canonical();
             let again = Manifest::parse(&canonical.to_string()).expect("the canonical form is a manifest");
             assert_eq!(again.canonical(), canonical);
-            let snapshot = Snapshot::of(manifest.clone()).expect("canonical JSON");
+            let snapshot = Snapshot::from_manifest(manifest.clone()).expect("canonical JSON");
             let read = Snapshot::parse(&snapshot.to_text().expect("canonical JSON")).expect("reads back");
             assert_eq!(read.hash(), snapshot.hash());
             let facts = HostFacts::unknown().with_variable("HOME", "/home/a").expect("a path");

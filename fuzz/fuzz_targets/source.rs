@@ -2,7 +2,7 @@
 #![no_main]
 
 use bailiwick_scan::fuzzing::scan_text;
-use bailiwick_scan::{Deeds, Place};
+use bailiwick_scan::{Deeds, CodeSpan};
 use libfuzzer_sys::fuzz_target;
 
 const ENDINGS: [&str; 6] = ["js", "kt", "py", "rs", "ts", "tsx"];
@@ -11,7 +11,7 @@ fuzz_target!(|input: (u8, &str)| {
     let (pick, text) = input;
     let report = scan_text(ENDINGS[usize::from(pick) % ENDINGS.len()], text).expect("facts are kept and read back");
     assert_eq!(report.lines(), text.split_inclusive('\n').count());
-    let inside = |place: &Place| {
+    let inside = |place: &CodeSpan| {
         assert!(place.start <= place.end && place.end <= text.len(), "{place:?}");
         assert!(text.is_char_boundary(place.start) && text.is_char_boundary(place.end), "{place:?}");
         assert!(place.line >= 1 && place.line <= report.lines().max(1), "{place:?}");

@@ -282,7 +282,7 @@ def session(client, case, program, cache, keep):
         model.shutdown()
         model.server_close()
         if keep:
-            print(f"   kept: {world.folder}")
+            print(f"   kept: {world.directory}")
         else:
             world.remove()
     return failure
@@ -335,7 +335,7 @@ def main():
     parser.add_argument("--program", help="the bailiwick to test")
     parser.add_argument("--cache", default="", help="where clients are installed")
     parser.add_argument("--case", action="append", default=[], help="only this script; may be repeated")
-    parser.add_argument("--keep", action="store_true", help="keep each session's folder")
+    parser.add_argument("--keep", action="store_true", help="keep each session's directory")
     options = parser.parse_args()
     known = {kind.name: kind for kind in all_clients()}
     if unknown := [name for name in options.clients if name not in known]:

@@ -1,6 +1,6 @@
 """A small MCP server over stdio, for clients to call: notes that can be read, written and deleted.
 
-`server.py FOLDER`: notes are files in that folder. It speaks just enough of the protocol for the tested clients.
+`server.py DIRECTORY`: notes are files in that directory. It speaks just enough of the protocol for the tested clients.
 """
 
 import json
@@ -23,8 +23,8 @@ def listed():
         yield {"name": name, "description": f"{name} of the notes server", "inputSchema": schema}
 
 
-def call(folder, name, arguments):
-    path = os.path.join(folder, os.path.basename(arguments.get("path", "")))
+def call(directory, name, arguments):
+    path = os.path.join(directory, os.path.basename(arguments.get("path", "")))
     if name == "read_note":
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -40,7 +40,7 @@ def call(folder, name, arguments):
     raise ValueError("it failed as it was asked to")
 
 
-def answer(folder, message):
+def answer(directory, message):
     method, params = message.get("method"), message.get("params", {})
     if method == "initialize":
         info = {"name": "notes", "version": "1"}
@@ -49,7 +49,7 @@ def answer(folder, message):
         return {"tools": list(listed())}
     if method == "tools/call":
         try:
-            text, failed = call(folder, params["name"], params.get("arguments") or {}), False
+            text, failed = call(directory, params["name"], params.get("arguments") or {}), False
         except Exception as error:  # a failed tool is an answer
             text, failed = str(error), True
         return {"content": [{"type": "text", "text": text}], "isError": failed}

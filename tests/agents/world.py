@@ -30,17 +30,17 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 class World:
     def __init__(self, cache, program, client, url):
-        self.folder = tempfile.mkdtemp(dir=os.path.join(cache, "worlds"))
-        self.home = os.path.join(self.folder, "home")
+        self.directory = tempfile.mkdtemp(dir=os.path.join(cache, "worlds"))
+        self.home = os.path.join(self.directory, "home")
         self.project = os.path.join(self.home, "project")
-        self.events = os.path.join(self.folder, "events")
-        self.bin = os.path.join(self.folder, "bin")
+        self.events = os.path.join(self.directory, "events")
+        self.bin = os.path.join(self.directory, "bin")
         self.bailiwick = os.path.join(self.bin, "bailiwick")
         self.settings = os.path.join(self.home, client.settings[0])
         self.client, self.url, self.program, self.cache = client, url, program, cache
         self.directories = {}
-        for folder in (self.project, self.events, self.bin):
-            os.makedirs(folder)
+        for directory in (self.project, self.events, self.bin):
+            os.makedirs(directory)
         os.link(program, self.bailiwick) if same_device(program, self.bin) else shutil.copy(program, self.bailiwick)
         self.path = f"{self.bin}:{os.path.join(cache, 'node', 'node_modules', '.bin')}:{PATH}"
 
@@ -56,7 +56,7 @@ class World:
         """Packages that were fetched before the network was taken away, in directories that are not the usual ones."""
         fetched = os.path.join(self.cache, "fetched")
         for variable, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state")):
-            own = os.path.join(self.folder, "xdg", usual)
+            own = os.path.join(self.directory, "xdg", usual)
             shutil.copytree(os.path.join(fetched, usual, "bailiwick/store"), os.path.join(own, "bailiwick/store"), symlinks=True)
             self.directories[variable] = own
 
@@ -83,7 +83,7 @@ class World:
     def filled(self, text):
         """A script's text with the places of this world in it."""
         settings = self.settings or ""
-        places = {"settings": settings, "settings_folder": os.path.dirname(settings), "settings_name": os.path.basename(settings)}
+        places = {"settings": settings, "settings_directory": os.path.dirname(settings), "settings_name": os.path.basename(settings)}
         places |= {"project": self.project, "home": self.home, "url": self.url, "program": self.program}
         for name, place in places.items():
             text = text.replace("{%s}" % name, place)
@@ -114,9 +114,9 @@ class World:
         """What the hooks were asked and how they answered, in order."""
         calls = []
         for name in sorted(os.listdir(self.events)):
-            folder = os.path.join(self.events, name)
+            directory = os.path.join(self.events, name)
             def text(part):
-                content = self.read(os.path.join(folder, part))
+                content = self.read(os.path.join(directory, part))
                 return (content or b"").decode(errors="replace")
             arguments = text("arguments").split()
             if arguments[:1] == ["hook"]:
@@ -127,7 +127,7 @@ class World:
         return calls
 
     def remove(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def same_device(one, other):

@@ -4,11 +4,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-function results(folder) {
+function results(directory) {
   const all = new Map();
-  for (const name of readdirSync(folder).sort()) {
+  for (const name of readdirSync(directory).sort()) {
     const scenario = name.replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, "");
-    const checks = JSON.parse(readFileSync(join(folder, name, "checks.json"), "utf8"));
+    const checks = JSON.parse(readFileSync(join(directory, name, "checks.json"), "utf8"));
     all.set(scenario, checks.map((check) => `${check.id}: ${check.status}`).sort().join("\n"));
   }
   return all;

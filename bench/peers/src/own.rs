@@ -37,7 +37,7 @@ pub fn reach(host: &str) -> impl FnMut() -> bool + use<> {
 
 /// Whole calls through a registry, each recorded twice in a journal on disk.
 pub fn dispatch() -> impl FnMut() -> bool {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let options = Options { queue: 1 << 20, ..Options::default() };
     let journal = Journal::open(&dir.path().join("journal"), "peers".parse().expect("a name"), options);
     let registry = Registry::builder(journal.expect("a journal"), Session::new("/")).tool(Noop).build();

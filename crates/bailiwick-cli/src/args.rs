@@ -195,7 +195,7 @@ pub(crate) enum AnswerFormat {
   bailiwick check --format sarif manifests/*.toml > findings.sarif
 
 Path variables such as $WORKSPACE come from --set, else from the environment; $WORKSPACE is else the
-current folder. Exit codes: 0 no findings · 1 findings · 2 usage · 3 a file cannot be read")]
+current directory. Exit codes: 0 no findings · 1 findings · 2 usage · 3 a file cannot be read")]
 pub(crate) struct Check {
     /// Manifests or snapshots, TOML or JSON; `-` is stdin.
     #[arg(required = true, value_name = "FILE")]

@@ -1,7 +1,7 @@
 //! What the host says of itself: the one place that looks at the environment, the working directory and the clock.
 //!
 //! A path variable has the value of `--set`, else that of the environment; `$WORKSPACE` is else the working
-//! folder. Only variables that a manifest names are looked up. A value that is no clean absolute path is a
+//! directory. Only variables that a manifest names are looked up. A value that is no clean absolute path is a
 //! finding, never a guess.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub(crate) fn with_usual(facts: HostFacts, settings: &[Setting]) -> HostFacts {
     })
 }
 
-/// Where a private folder may be made.
+/// Where a private directory may be made.
 #[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
 pub(crate) fn scratch_dir() -> PathBuf {
     std::env::temp_dir()
@@ -178,10 +178,10 @@ pub(crate) fn state_dir() -> Option<PathBuf> {
     own_dirs().state
 }
 
-/// The folders that the caller's shell looks for programs in. A relative one counts for nothing.
+/// The directories that the caller's shell looks for programs in. A relative one counts for nothing.
 pub(crate) fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+    std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect()
 }
 
 /// The caller's variables by which version managers choose.
@@ -219,7 +219,7 @@ pub(crate) fn home() -> Option<PathBuf> {
     own_dirs().home
 }
 
-/// The working folder.
+/// The working directory.
 #[expect(clippy::disallowed_methods, reason = "this module is the edge where host facts are gathered")]
 pub(crate) fn here() -> std::io::Result<PathBuf> {
     std::env::current_dir()

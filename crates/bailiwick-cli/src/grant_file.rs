@@ -35,7 +35,7 @@ impl GrantFile {
     /// # Errors
     /// Everything that is wrong with the text in the form that its structure says.
     pub(crate) fn parse(text: &str) -> Result<Self, Findings> {
-        match Form::of(text) {
+        match Form::detect(text) {
             Form::List => read_list(text).map(Self::List),
             Form::Caveats => Caveats::parse(text).map(|caveats| Self::Caveats(Box::new(caveats))),
             Form::Configuration => match Caveats::parse_config(text)? {
@@ -69,7 +69,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(text: &str) -> Self {
+    fn detect(text: &str) -> Self {
         if lines(text).next().is_none_or(|(_, line)| begins_like_capability(line)) {
             return Self::List;
         }

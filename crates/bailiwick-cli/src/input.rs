@@ -23,14 +23,14 @@ const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// Why a file is of no use.
 #[derive(Debug)]
-pub(crate) enum Useless {
+pub(crate) enum InputError {
     /// The system would not give it to us.
     Unreadable(String),
     /// Its text is wrong.
     Wrong(Source, Vec<Finding>),
 }
 
-impl Useless {
+impl InputError {
     pub(crate) fn wrong(source: Source, findings: Findings) -> Self {
         Self::Wrong(source, findings.into_vec())
     }
@@ -56,24 +56,24 @@ pub(crate) fn unreadable(why: &str) -> String {
 }
 
 /// Reads one text; `-` is stdin.
-pub(crate) fn read(path: &Path) -> Result<Source, Useless> {
+pub(crate) fn read(path: &Path) -> Result<Source, InputError> {
     let (name, bytes) = if path == Path::new("-") {
         ("<stdin>".to_owned(), bounded(std::io::stdin().lock()))
     } else {
         (path.to_string_lossy().into_owned(), File::open(path).and_then(bounded))
     };
-    let bytes = bytes.map_err(|fault| Useless::Unreadable(format!("cannot read `{name}`: {fault}")))?;
+    let bytes = bytes.map_err(|fault| InputError::Unreadable(format!("cannot read `{name}`: {fault}")))?;
     decode(name, bytes)
 }
 
-/// The folders in which the user's settings have programs looked for by name; none without settings.
-pub(crate) fn program_folders() -> Result<Vec<PathBuf>, Useless> {
+/// The directories in which the user's settings have programs looked for by name; none without settings.
+pub(crate) fn program_directories() -> Result<Vec<PathBuf>, InputError> {
     let settings = facts::settings_file().filter(|path| path.symlink_metadata().is_ok());
     let Some(path) = settings else { return Ok(Vec::new()) };
     let source = read(&path)?;
-    let folders = bailiwick_policy::settings::program_folders(source.text());
-    let folders = folders.map_err(|findings| Useless::wrong(source, findings))?;
-    Ok(folders.iter().map(|folder| PathBuf::from(folder.to_string())).collect())
+    let directories = bailiwick_policy::settings::program_directories(source.text());
+    let directories = directories.map_err(|findings| InputError::wrong(source, findings))?;
+    Ok(directories.iter().map(|directory| PathBuf::from(directory.to_string())).collect())
 }
 
 fn bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -82,11 +82,11 @@ fn bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn decode(name: String, bytes: Vec<u8>) -> Result<Source, Useless> {
+fn decode(name: String, bytes: Vec<u8>) -> Result<Source, InputError> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LIMIT {
         let finding = Finding::new(Code::SourceTooLarge, format!("the file is larger than {LIMIT} bytes"))
             .help("split it, or write patterns instead of single paths");
-        return Err(Useless::Wrong(Source::new(name, ""), vec![finding]));
+        return Err(InputError::Wrong(Source::new(name, ""), vec![finding]));
     }
     let decoded = String::from_utf8(bytes);
     // Some editors put a byte order mark in front; it is no part of the text.
@@ -97,28 +97,28 @@ fn decode(name: String, bytes: Vec<u8>) -> Result<Source, Useless> {
         let finding = Finding::new(Code::SourceEncoding, format!("the byte 0x{byte:02x} is not UTF-8"))
             .at(Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8()))
             .help("save the file as UTF-8");
-        Useless::Wrong(Source::new(name, String::from_utf8_lossy(error.as_bytes())), vec![finding])
+        InputError::Wrong(Source::new(name, String::from_utf8_lossy(error.as_bytes())), vec![finding])
     })
 }
 
 /// Reads a file that grants, in any of the forms: a manifest or snapshot, caveats, or a list of capabilities.
-pub(crate) fn grant(path: &Path) -> Result<(Source, GrantFile), Useless> {
+pub(crate) fn grant(path: &Path) -> Result<(Source, GrantFile), InputError> {
     let source = read(path)?;
     match GrantFile::parse(source.text()) {
         Ok(grant) => Ok((source, grant)),
-        Err(findings) => Err(Useless::wrong(source, findings)),
+        Err(findings) => Err(InputError::wrong(source, findings)),
     }
 }
 
 /// Reads a manifest; a snapshot counts as the manifest it was taken of.
-pub(crate) fn manifest(path: &Path) -> Result<(Source, Manifest), Useless> {
+pub(crate) fn manifest(path: &Path) -> Result<(Source, Manifest), InputError> {
     match grant(path)? {
         (source, GrantFile::Manifest(manifest)) => Ok((source, *manifest)),
         (source, other @ (GrantFile::Caveats(_) | GrantFile::List(_))) => {
             let message = format!("this has the form of {}, and a manifest is needed", other.form());
             let finding = Finding::new(Code::ManifestShape, message)
                 .help("write a manifest (`bailiwick init`), or give it to `bailiwick serve --grant`");
-            Err(Useless::Wrong(source, vec![finding]))
+            Err(InputError::Wrong(source, vec![finding]))
         }
     }
 }
@@ -136,11 +136,11 @@ pub(crate) fn capability(option: &str, text: &str) -> Result<Capability, Answer>
 /// What capabilities of the command line grant together.
 pub(crate) fn authority(option: &str, caps: &[Capability]) -> Result<Authority, Answer> {
     for cap in caps {
-        if let Err(finding) = Authority::of(std::slice::from_ref(cap)) {
+        if let Err(finding) = Authority::from_capabilities(std::slice::from_ref(cap)) {
             return Err(wrong_capability(option, &cap.to_string(), &finding));
         }
     }
-    Authority::of(caps).map_err(|finding| wrong_capability(option, "", &finding))
+    Authority::from_capabilities(caps).map_err(|finding| wrong_capability(option, "", &finding))
 }
 
 /// The refusal of a capability of the command line.
@@ -150,18 +150,18 @@ pub(crate) fn wrong_capability(option: &str, text: &str, finding: &Finding) -> A
 }
 
 /// Reads a snapshot, or takes that of a manifest.
-pub(crate) fn snapshot(path: &Path) -> Result<(Source, Snapshot), Useless> {
+pub(crate) fn snapshot(path: &Path) -> Result<(Source, Snapshot), InputError> {
     let source = read(path)?;
     match Snapshot::parse(source.text()) {
         Ok(snapshot) => Ok((source, snapshot)),
-        Err(findings) => Err(Useless::wrong(source, findings)),
+        Err(findings) => Err(InputError::wrong(source, findings)),
     }
 }
 
 /// Reads a file of accepted risks.
-pub(crate) fn accepted(path: &Path) -> Result<Vec<Accepted>, Useless> {
+pub(crate) fn accepted(path: &Path) -> Result<Vec<Accepted>, InputError> {
     let source = read(path)?;
-    Accepted::parse(source.text()).map_err(|findings| Useless::wrong(source, findings))
+    Accepted::parse(source.text()).map_err(|findings| InputError::wrong(source, findings))
 }
 
 /// Whether a text is a stored snapshot rather than a manifest. Says nothing about whether it is a good one.

@@ -47,7 +47,7 @@ pub(crate) struct Draft {
 
 /// An opened directory and a name in it.
 struct Place {
-    folder: OwnedFd,
+    directory: OwnedFd,
     real: PathBuf,
     name: OsString,
 }
@@ -60,8 +60,12 @@ impl Draft {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for attempt in 0..MOST_DRAFTS {
             let name = OsString::from(format!(".bailiwick-{}-{attempt}.new", std::process::id()));
-            match rustix::fs::openat(&place.folder, &name, flags, mode.unwrap_or(Mode::from_raw_mode(0o666)))
-            {
+            match rustix::fs::openat(
+                &place.directory,
+                &name,
+                flags,
+                mode.unwrap_or(Mode::from_raw_mode(0o666)),
+            ) {
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
                 Ok(file) => {
@@ -84,26 +88,26 @@ impl Draft {
     /// Gives the file its name.
     pub(crate) fn finish(mut self) -> Result<Placed> {
         self.file.flush()?;
-        let Place { folder, name, .. } = &self.place;
+        let Place { directory, name, .. } = &self.place;
         match self.existing {
             Existing::Replace | Existing::ReplaceLink => {
-                rustix::fs::renameat(folder, &self.name, folder, name)?
+                rustix::fs::renameat(directory, &self.name, directory, name)?
             }
             Existing::Keep => self.place_anew()?,
         }
         self.is_finished = true;
-        Ok(Placed { folder: folder.try_clone()?, name: name.clone(), file: self.file.try_clone()? })
+        Ok(Placed { directory: directory.try_clone()?, name: name.clone(), file: self.file.try_clone()? })
     }
 }
 
 impl Draft {
     /// Takes the name only if nothing has it. Some network file systems know links for that and no renames.
     fn place_anew(&self) -> Result<()> {
-        let Place { folder, name, .. } = &self.place;
-        match rustix::fs::renameat_with(folder, &self.name, folder, name, RenameFlags::NOREPLACE) {
+        let Place { directory, name, .. } = &self.place;
+        match rustix::fs::renameat_with(directory, &self.name, directory, name, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(folder, &self.name, folder, name, AtFlags::empty())?;
-                Ok(rustix::fs::unlinkat(folder, &self.name, AtFlags::empty())?)
+                rustix::fs::linkat(directory, &self.name, directory, name, AtFlags::empty())?;
+                Ok(rustix::fs::unlinkat(directory, &self.name, AtFlags::empty())?)
             }
             done => Ok(done?),
         }
@@ -124,14 +128,14 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_finished {
             // What cannot be removed stays beside the name and is never read.
-            let _ = rustix::fs::unlinkat(&self.place.folder, &self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&self.place.directory, &self.name, AtFlags::empty());
         }
     }
 }
 
 /// A file that has its name and is still open for writing.
 pub(crate) struct Placed {
-    folder: OwnedFd,
+    directory: OwnedFd,
     name: OsString,
     file: File,
 }
@@ -145,9 +149,9 @@ impl Placed {
     /// Removes the file, if the name is still its own.
     pub(crate) fn withdraw(self) {
         let own = rustix::fs::fstat(&self.file).map(|about| (about.st_dev, about.st_ino));
-        let named = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let named = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         if own.is_ok() && own == named.map(|about| (about.st_dev, about.st_ino)) {
-            let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty());
         }
     }
 }
@@ -163,12 +167,12 @@ impl Place {
                 format!("there is no `{}`", missing.display()),
             ));
         }
-        Ok(Self { folder: walked.folder, real: walked.real, name })
+        Ok(Self { directory: walked.directory, real: walked.real, name })
     }
 
     /// The mode that a new file gets from the one in its place; none if there is none.
     fn mode_of_new(&self, existing: Existing) -> Result<Option<Mode>> {
-        let about = match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+        let about = match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             about => about?,
         };
@@ -202,7 +206,7 @@ pub(crate) fn real_path(path: &Path, distrusted: &[PathBuf]) -> Result<PathBuf> 
 
 /// How far a path leads: the last directory (or the directory of the last file) and what is not there behind it.
 struct Walked {
-    folder: OwnedFd,
+    directory: OwnedFd,
     real: PathBuf,
     missing: Vec<OsString>,
 }
@@ -212,12 +216,12 @@ fn walk(path: &Path, distrusted: &[PathBuf]) -> Result<Walked> {
         || rustix::fs::openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let whole = if path.is_absolute() { path.to_owned() } else { facts::here()?.join(path) };
     let mut rest: Vec<OsString> = names(&whole).rev().collect();
-    let mut done = Walked { folder: root()?, real: PathBuf::from("/"), missing: Vec::new() };
+    let mut done = Walked { directory: root()?, real: PathBuf::from("/"), missing: Vec::new() };
     let mut links = 0;
     while let Some(name) = rest.pop() {
-        match step(&done.folder, &name)? {
-            Step::Folder(next) => {
-                done.folder = next;
+        match step(&done.directory, &name)? {
+            Step::Directory(next) => {
+                done.directory = next;
                 if name == ".." {
                     done.real.pop();
                 } else {
@@ -229,14 +233,14 @@ fn walk(path: &Path, distrusted: &[PathBuf]) -> Result<Walked> {
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP.into());
                 }
-                if distrusted.iter().any(|folder| done.real.starts_with(folder)) {
+                if distrusted.iter().any(|directory| done.real.starts_with(directory)) {
                     return Err(Error::other(format!(
                         "`{}` is a link in a directory that the command can write; name what it leads to",
                         done.real.join(&name).display()
                     )));
                 }
                 if target.is_absolute() {
-                    (done.folder, done.real) = (root()?, PathBuf::from("/"));
+                    (done.directory, done.real) = (root()?, PathBuf::from("/"));
                 }
                 rest.extend(names(&target).rev());
             }
@@ -254,19 +258,19 @@ fn walk(path: &Path, distrusted: &[PathBuf]) -> Result<Walked> {
 
 /// What one name of a path is.
 enum Step {
-    Folder(OwnedFd),
+    Directory(OwnedFd),
     Link(PathBuf),
     /// A file, or nothing.
     End,
 }
 
-fn step(folder: &OwnedFd, name: &OsStr) -> Result<Step> {
+fn step(directory: &OwnedFd, name: &OsStr) -> Result<Step> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty()) {
-        Ok(next) => Ok(Step::Folder(next)),
+    match rustix::fs::openat(directory.as_fd(), name, flags, Mode::empty()) {
+        Ok(next) => Ok(Step::Directory(next)),
         Err(Errno::NOENT) => Ok(Step::End),
         Err(errno @ (Errno::NOTDIR | Errno::LOOP)) => {
-            match rustix::fs::readlinkat(folder, name, Vec::new()) {
+            match rustix::fs::readlinkat(directory, name, Vec::new()) {
                 Ok(target) => Ok(Step::Link(PathBuf::from(OsString::from_vec(target.into_bytes())))),
                 Err(Errno::INVAL) if errno == Errno::NOTDIR => Ok(Step::End),
                 Err(_) => Err(errno.into()),

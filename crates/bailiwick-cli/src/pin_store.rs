@@ -278,8 +278,8 @@ fn put(all: &mut BTreeMap<String, Value>, name: &str, value: Option<Value>) {
 
 impl PinFile {
     /// The file of the server with this identity.
-    pub(crate) fn of(identity: &str) -> anyhow::Result<Self> {
-        let digest = bailiwick_policy::digest::Digest::of(identity.as_bytes()).to_string();
+    pub(crate) fn for_identity(identity: &str) -> anyhow::Result<Self> {
+        let digest = bailiwick_policy::digest::Digest::sha256(identity.as_bytes()).to_string();
         let name: String = digest.chars().filter(char::is_ascii_alphanumeric).collect();
         Ok(Self(directory()?.join(format!("{name}.json"))))
     }

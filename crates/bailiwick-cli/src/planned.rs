@@ -11,14 +11,14 @@ use bailiwick_policy::snapshot::Snapshot;
 use crate::answer::{Answer, Exit};
 use crate::args::compile::Host;
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, style};
 
 /// Why there is no plan.
 #[derive(Debug)]
 pub(crate) enum Unplanned {
     /// The manifest is of no use.
-    Useless(Useless),
+    InputError(InputError),
     /// The command line names a tool that the manifest does not have.
     Answered(Answer),
 }
@@ -27,7 +27,7 @@ impl Unplanned {
     /// As an answer of a command that says no more than why.
     pub(crate) fn refusal(self) -> Answer {
         match self {
-            Self::Useless(useless) => useless.refusal(),
+            Self::InputError(useless) => useless.refusal(),
             Self::Answered(answer) => answer,
         }
     }
@@ -49,10 +49,10 @@ pub(crate) fn plan(
 ) -> anyhow::Result<Result<Planned, Unplanned>> {
     let (source, manifest) = match input::manifest(manifest) {
         Ok(read) => read,
-        Err(useless) => return Ok(Err(Unplanned::Useless(useless))),
+        Err(useless) => return Ok(Err(Unplanned::InputError(useless))),
     };
     let wrong = |source: Source, findings: Vec<Finding>| {
-        Ok(Err(Unplanned::Useless(Useless::Wrong(source, findings))))
+        Ok(Err(Unplanned::InputError(InputError::Wrong(source, findings))))
     };
     if manifest.tools().is_empty() && manifest.lines().next().is_none() {
         return wrong(source, vec![declares_nothing()]);
@@ -66,7 +66,7 @@ pub(crate) fn plan(
         Ok(facts) => facts,
         Err(findings) => return wrong(source, findings),
     };
-    let hash = match Snapshot::of(manifest.clone()) {
+    let hash = match Snapshot::from_manifest(manifest.clone()) {
         Ok(snapshot) => snapshot.hash().to_owned(),
         Err(finding) => return wrong(source, vec![finding]),
     };

@@ -44,7 +44,7 @@ impl Server {
 }
 
 /// The places of a server's entry.
-pub(crate) struct Entry<'a> {
+pub(crate) struct ServerEntry<'a> {
     pub(crate) path: Vec<String>,
     /// The table that has the fields below.
     pub(crate) table: &'a Node,
@@ -60,7 +60,7 @@ pub(crate) enum CommandPlace<'a> {
     List(&'a Node),
 }
 
-impl Entry<'_> {
+impl ServerEntry<'_> {
     pub(crate) fn server(&self) -> Server {
         let words = |list: &Node| -> Vec<String> {
             list.items().unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
@@ -86,7 +86,7 @@ impl Entry<'_> {
 }
 
 /// Every entry that starts a program, in the order of the text.
-pub(crate) fn entries<'a>(form: &ServersForm, tree: &'a Node) -> Result<Vec<Entry<'a>>, SettingsError> {
+pub(crate) fn entries<'a>(form: &ServersForm, tree: &'a Node) -> Result<Vec<ServerEntry<'a>>, SettingsError> {
     let mut found = Vec::new();
     for table in form.tables {
         below(form, tree, table, &[], &mut found)?;
@@ -99,7 +99,7 @@ fn below<'a>(
     node: &'a Node,
     way: ServerTable,
     path: &[String],
-    found: &mut Vec<Entry<'a>>,
+    found: &mut Vec<ServerEntry<'a>>,
 ) -> Result<(), SettingsError> {
     let Some(fields) = node.fields() else { return Ok(()) };
     let step = way.first().copied();
@@ -127,7 +127,7 @@ fn entry<'a>(
     form: &ServersForm,
     table: &'a Node,
     path: Vec<String>,
-) -> Result<Option<Entry<'a>>, SettingsError> {
+) -> Result<Option<ServerEntry<'a>>, SettingsError> {
     let Some(fields) = table.fields() else { return Ok(None) };
     let Some(command) = once(fields, "command")? else { return Ok(None) };
     // Zed once had the program, its arguments and variables inside `command`.
@@ -139,7 +139,7 @@ fn entry<'a>(
         let are_words = !items.is_empty() && items.iter().all(|item| item.text().is_some());
         let command = CommandPlace::List(&command.value);
         let variables = once(fields, form.variables)?;
-        return Ok(are_words.then_some(Entry { path, table, command, variables }));
+        return Ok(are_words.then_some(ServerEntry { path, table, command, variables }));
     }
     with_program(form, table, fields, command, path)
 }
@@ -150,7 +150,7 @@ fn with_program<'a>(
     fields: &'a [Field],
     program: &'a Field,
     path: Vec<String>,
-) -> Result<Option<Entry<'a>>, SettingsError> {
+) -> Result<Option<ServerEntry<'a>>, SettingsError> {
     let arguments = once(fields, "args")?;
     let are_words = |field: &Field| {
         field.value.items().is_some_and(|items| items.iter().all(|item| item.text().is_some()))
@@ -159,5 +159,5 @@ fn with_program<'a>(
         return Ok(None);
     }
     let command = CommandPlace::Program { program, arguments };
-    Ok(Some(Entry { path, table, command, variables: once(fields, form.variables)? }))
+    Ok(Some(ServerEntry { path, table, command, variables: once(fields, form.variables)? }))
 }

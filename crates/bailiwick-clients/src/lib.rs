@@ -38,7 +38,7 @@ pub use entry::Server;
 
 use serde::{Deserialize, Serialize};
 
-use self::entry::{Entry, entries};
+use self::entry::{ServerEntry, entries};
 use self::tree::Node;
 
 /// What some editors write before a text.
@@ -107,7 +107,7 @@ pub struct EntryChange {
 pub fn servers(form: &ServersForm, text: &str) -> Result<Vec<Server>, SettingsError> {
     let (_, text) = without_bom(text);
     let tree = Node::read(form.syntax, text)?;
-    Ok(entries(form, &tree)?.iter().map(Entry::server).collect())
+    Ok(entries(form, &tree)?.iter().map(ServerEntry::server).collect())
 }
 
 /// Puts a prefix before every server for which there is one, and that is not wrapped already.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::clients::{ServersForm, Syntax};
-use crate::entry::{CommandPlace, Entry};
+use crate::entry::{CommandPlace, ServerEntry};
 use crate::tree::{Field, Node};
 use crate::{CommandPrefix, EntryChange, SettingsError};
 
@@ -31,7 +31,7 @@ pub(crate) fn apply(text: &str, mut splices: Vec<Splice>) -> String {
 pub(crate) fn as_change(
     text: &str,
     splices: &[Splice],
-    entry: &Entry<'_>,
+    entry: &ServerEntry<'_>,
     prefix: &CommandPrefix,
 ) -> EntryChange {
     let start = splices.iter().map(|splice| splice.at.start).min().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn as_change(
 
 /// The variables that an entry does not have yet.
 fn missing<'a>(
-    entry: &'a Entry<'_>,
+    entry: &'a ServerEntry<'_>,
     prefix: &'a CommandPrefix,
 ) -> impl Iterator<Item = &'a (String, String)> {
     let known = entry.variables.and_then(|field| field.value.fields()).unwrap_or_default();
@@ -59,7 +59,7 @@ fn missing<'a>(
 }
 
 /// Puts back what was there, if what we made of it is still as it was.
-pub(crate) fn restoring(text: &str, entry: &Entry<'_>, before: &str, made: &str) -> Option<Splice> {
+pub(crate) fn restoring(text: &str, entry: &ServerEntry<'_>, before: &str, made: &str) -> Option<Splice> {
     let program = &entry.program()?.span;
     let mut places = text.match_indices(made).map(|(start, made)| start..start + made.len());
     let at = places.find(|at| at.start <= program.start && program.end <= at.end)?;
@@ -70,7 +70,7 @@ pub(crate) fn restoring(text: &str, entry: &Entry<'_>, before: &str, made: &str)
 pub(crate) fn wrapping(
     form: &ServersForm,
     text: &str,
-    entry: &Entry<'_>,
+    entry: &ServerEntry<'_>,
     prefix: &CommandPrefix,
 ) -> Result<Vec<Splice>, SettingsError> {
     let writing = Writing { text, syntax: form.syntax, entry };
@@ -87,7 +87,7 @@ pub(crate) fn wrapping(
             let replaced = Splice { at: program.value.span.clone(), new: writing.quoted(&prefix.program) };
             let list = match own {
                 Some(own) => writing.before_items(&own.value, words),
-                None => writing.beside(program, "args", &format!("[{}]", words.join(", "))),
+                None => writing.insert_after(program, "args", &format!("[{}]", words.join(", "))),
             };
             (vec![replaced, list], Some(*program))
         }
@@ -97,14 +97,18 @@ pub(crate) fn wrapping(
 }
 
 /// Takes the prefix and our variables away from an entry that was written anew since.
-pub(crate) fn unwrapping(text: &str, entry: &Entry<'_>, change: Option<&EntryChange>) -> Option<Vec<Splice>> {
+pub(crate) fn unwrapping(
+    text: &str,
+    entry: &ServerEntry<'_>,
+    change: Option<&EntryChange>,
+) -> Option<Vec<Splice>> {
     let variables = change.map(|change| without_variables(text, entry, change));
     let command = without_prefix(text, entry)?;
     Some(command.into_iter().chain(variables.into_iter().flatten()).collect())
 }
 
 /// Takes away the variables that we added and that are what we wrote; the table too, if it was ours and would be empty.
-fn without_variables(text: &str, entry: &Entry<'_>, change: &EntryChange) -> Vec<Splice> {
+fn without_variables(text: &str, entry: &ServerEntry<'_>, change: &EntryChange) -> Vec<Splice> {
     let Some((field, fields)) = entry.variables.and_then(|field| Some((field, field.value.fields()?))) else {
         return Vec::new();
     };
@@ -138,7 +142,7 @@ fn removing(fields: &[Field], is_gone: impl Fn(&Field) -> bool) -> Vec<Splice> {
     splices
 }
 
-fn without_prefix(text: &str, entry: &Entry<'_>) -> Option<Vec<Splice>> {
+fn without_prefix(text: &str, entry: &ServerEntry<'_>) -> Option<Vec<Splice>> {
     let (items, program) = match &entry.command {
         CommandPlace::List(list) => (list.items()?, None),
         CommandPlace::Program { program, arguments } => (arguments.as_ref()?.value.items()?, Some(program)),
@@ -166,7 +170,7 @@ fn without_prefix(text: &str, entry: &Entry<'_>) -> Option<Vec<Splice>> {
 struct Writing<'a> {
     text: &'a str,
     syntax: Syntax,
-    entry: &'a Entry<'a>,
+    entry: &'a ServerEntry<'a>,
 }
 
 impl Writing<'_> {
@@ -204,7 +208,7 @@ impl Writing<'_> {
     }
 
     /// A new field behind another one of the same table, written like it.
-    fn beside(&self, near: &Field, name: &str, value: &str) -> Splice {
+    fn insert_after(&self, near: &Field, name: &str, value: &str) -> Splice {
         let key = part(self.text, near.key.clone());
         let key = if key.contains(&near.name) { key.replace(&near.name, name) } else { self.quoted(name) };
         let between = part(self.text, near.key.end..near.value.span.start);
@@ -253,7 +257,7 @@ impl Writing<'_> {
         let Some(field) = field else {
             let value = format!("{{ {} }}", items.join(", "));
             let near = near.or_else(|| self.list_field()).ok_or_else(unwritable)?;
-            return Ok(Some(self.beside(near, name, &value)));
+            return Ok(Some(self.insert_after(near, name, &value)));
         };
         if part(self.text, field.value.span.clone()) == "null" {
             return Ok(Some(Splice {

@@ -58,7 +58,9 @@ pub(crate) fn command_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     let base = view.base.iter().any(|path| is_within(command, path));
     let trees = view.root.is_some() || view.trees.iter().any(|tree| is_within(command, &tree.path));
     if !base && !trees {
-        notes.push(format!("the command `{command}` is not visible inside: grant `fs:read` for its folder"));
+        notes.push(format!(
+            "the command `{command}` is not visible inside: grant `fs:read` for its directory"
+        ));
     }
 }
 
@@ -107,12 +109,12 @@ pub(crate) fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use bailiwick_policy::plan::PROGRAM_FOLDERS;
+    use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 
     use super::*;
 
     #[test]
     fn the_search_path_is_that_of_plans() {
-        assert_eq!(PATH, PROGRAM_FOLDERS.join(":"));
+        assert_eq!(PATH, PROGRAM_DIRECTORIES.join(":"));
     }
 }

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::Aspect;
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::plan::{MASKED, Mount, Plan, STUBS};
 use bailiwick_policy::run_later::fixed_names;
 
 use crate::{Refusal, Target};
 
-/// Endings that folders usually have.
-const FOLDER_ENDINGS: [&str; 2] = ["d", "git"];
+/// Endings that directories usually have.
+const DIRECTORY_ENDINGS: [&str; 2] = ["d", "git"];
 
 /// The trees that a sandbox shows, beside its own `/dev`, `/proc` and `/tmp`.
 #[derive(Debug, Default)]
@@ -28,11 +28,11 @@ pub(crate) struct View {
     pub(crate) stubs: Vec<(&'static str, &'static str)>,
     /// What was granted, outer before inner, without the root.
     pub(crate) trees: Vec<Tree>,
-    /// Sockets, each to be shown as what it is and never as a folder.
+    /// Sockets, each to be shown as what it is and never as a directory.
     pub(crate) sockets: Vec<String>,
-    /// Folders that many sockets share.
-    pub(crate) socket_folders: Vec<&'static str>,
-    /// Folders to cover with an empty one, last.
+    /// Directories that many sockets share.
+    pub(crate) socket_directories: Vec<&'static str>,
+    /// Directories to cover with an empty one, last.
     pub(crate) covered: Vec<String>,
     /// What was left out or is more than was said.
     pub(crate) notes: Vec<String>,
@@ -48,15 +48,15 @@ pub(crate) struct Tree {
     /// Whether it is writable.
     pub(crate) writable: bool,
     /// What the host has there, if it was asked.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<PathKind>,
 }
 
 impl View {
     /// What the plan says for a target.
     ///
     /// # Errors
-    /// A refusal if a glob starts at the root: mounting its folder would show everything.
-    pub(crate) fn of(plan: &Plan, target: Target) -> Result<Self, Refusal> {
+    /// A refusal if a glob starts at the root: mounting its directory would show everything.
+    pub(crate) fn for_target(plan: &Plan, target: Target) -> Result<Self, Refusal> {
         refuse_rootless_globs(plan, target)?;
         let mut view = Self::default();
         let own: Vec<String> = plan.protected().iter().map(ToString::to_string).collect();
@@ -116,7 +116,7 @@ impl View {
         for endpoint in &plan.ipc().endpoints {
             match &endpoint.value {
                 Endpoint::X11 => {
-                    self.socket_folders.push("/tmp/.X11-unix");
+                    self.socket_directories.push("/tmp/.X11-unix");
                     self.notes.push("`ipc:connect:x11` shows the sockets of all X11 displays".to_owned());
                 }
                 Endpoint::DbusSystem => self.sockets.push("/run/dbus/system_bus_socket".to_owned()),
@@ -139,7 +139,7 @@ impl View {
     /// could be made: nothing can be mounted on it elsewhere.
     fn cover(&mut self, plan: &Plan, own: Vec<String>) {
         for own in own {
-            let missing = plan.place(&own) == Some(Place::Missing);
+            let missing = plan.place(&own) == Some(PathKind::Missing);
             let base = self.base.iter().filter(|path| is_within(&own, path)).map(|_| (own.clone(), false));
             let trees = self.root.iter().chain(&self.trees);
             let trees = trees.filter_map(|tree| Some((tree.shown(&own)?, tree.writable)));
@@ -157,12 +157,12 @@ impl View {
 
 impl Tree {
     /// Whether this is one writable file by its name alone: the host was not asked, and the last component ends as
-    /// files do. A target that then leaves out what a folder may hold has to stop where it is a folder after all.
+    /// files do. A target that then leaves out what a directory may hold has to stop where it is a directory after all.
     pub(crate) fn is_file_by_name(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);
         let is_files = |ending: &str| {
-            ending.starts_with(|c: char| c.is_ascii_alphabetic()) && !FOLDER_ENDINGS.contains(&ending)
+            ending.starts_with(|c: char| c.is_ascii_alphabetic()) && !DIRECTORY_ENDINGS.contains(&ending)
         };
         self.writable && self.place.is_none() && ending.is_some_and(is_files)
     }
@@ -176,20 +176,20 @@ impl Tree {
     }
 }
 
-/// A file or folder that runs code later, below a writable tree.
+/// A file or directory that runs code later, below a writable tree.
 #[derive(Debug)]
 pub(crate) struct RunLater {
     /// Where it appears.
     pub(crate) path: String,
     /// Where it lies on the host.
     pub(crate) source: String,
-    /// Whether it stays writable: a folder on the way, mounted only so that it cannot be moved away.
+    /// Whether it stays writable: a directory on the way, mounted only so that it cannot be moved away.
     pub(crate) writable: bool,
     /// Whether the host is known to have it.
     pub(crate) exists: bool,
 }
 
-/// What runs code later in the writable trees, folders before what they hold. Not what a line names, and not
+/// What runs code later in the writable trees, directories before what they hold. Not what a line names, and not
 /// what the host is known not to have.
 pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
     let mut named: Vec<String> = plan.named().iter().map(ToString::to_string).collect();
@@ -199,11 +199,11 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
         named.get(at).is_some_and(|own| is_within(own, path))
     };
     let mut found = Vec::new();
-    for tree in view.writable().filter(|tree| tree.place != Some(Place::File)) {
+    for tree in view.writable().filter(|tree| tree.place != Some(PathKind::File)) {
         let later = |name: &str, writable| {
             let (path, source) = (join(&tree.path, name), join(&tree.source, name));
             let place = plan.place(&source);
-            let wanted = place != Some(Place::Missing) && !is_named(&path);
+            let wanted = place != Some(PathKind::Missing) && !is_named(&path);
             wanted.then(|| RunLater { path, source, writable, exists: place.is_some() })
         };
         let mut entered: BTreeMap<&str, bool> = BTreeMap::new();
@@ -213,7 +213,7 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
                 below = below
                     && *entered.entry(parent).or_insert_with(|| {
                         // In a git worktree `.git` is a file, and says where the configuration is.
-                        let file = plan.place(&join(&tree.source, parent)) == Some(Place::File);
+                        let file = plan.place(&join(&tree.source, parent)) == Some(PathKind::File);
                         let own = later(parent, !file);
                         let is_entered = own.is_some() && !file;
                         found.extend(own);
@@ -229,14 +229,14 @@ pub(crate) fn run_later(plan: &Plan, view: &View) -> Vec<RunLater> {
     outer_first(found)
 }
 
-/// Each path once, read-only if anything says so: a folder that is mounted again after what it holds would show it anew.
+/// Each path once, read-only if anything says so: a directory that is mounted again after what it holds would show it anew.
 fn outer_first(all: Vec<RunLater>) -> Vec<RunLater> {
     let mut by_path: BTreeMap<String, RunLater> = BTreeMap::new();
     for one in all {
         let writable = one.writable;
         by_path.entry(one.path.clone()).or_insert(one).writable &= writable;
     }
-    // Below a read-only folder nothing is opened again. Not every neighbour in the order is its content:
+    // Below a read-only directory nothing is opened again. Not every neighbour in the order is its content:
     // `.claude.json` comes between `.claude` and what that holds.
     let closed: HashSet<String> =
         by_path.values().filter(|one| !one.writable).map(|one| one.path.clone()).collect();
@@ -249,7 +249,7 @@ fn outer_first(all: Vec<RunLater>) -> Vec<RunLater> {
     by_path.into_values().filter(|one| !is_closed(one)).collect()
 }
 
-/// What governs the sandbox and lies in a writable tree, behind the folders on the way to it.
+/// What governs the sandbox and lies in a writable tree, behind the directories on the way to it.
 fn locked(plan: &Plan, tree: &Tree) -> Vec<RunLater> {
     let mut found = Vec::new();
     for file in plan.locked().iter().map(ToString::to_string) {
@@ -257,8 +257,8 @@ fn locked(plan: &Plan, tree: &Tree) -> Vec<RunLater> {
             continue;
         }
         let rest = file.strip_prefix(&*tree.source).unwrap_or_default().trim_start_matches('/');
-        let folders = rest.match_indices('/').filter_map(|(at, _)| rest.get(..at));
-        let each = folders.map(|folder| (folder, true)).chain([(rest, false)]);
+        let directories = rest.match_indices('/').filter_map(|(at, _)| rest.get(..at));
+        let each = directories.map(|directory| (directory, true)).chain([(rest, false)]);
         found.extend(each.map(|(name, writable)| RunLater {
             path: join(&tree.path, name),
             source: join(&tree.source, name),
@@ -275,7 +275,7 @@ pub(crate) fn is_within(path: &str, tree: &str) -> bool {
 }
 
 /// Why a mount is left out, if it is.
-fn omission(path: &str, source: &str, place: Option<Place>, own: &[String]) -> Option<String> {
+fn omission(path: &str, source: &str, place: Option<PathKind>, own: &[String]) -> Option<String> {
     let within = |tree: &str| is_within(path, tree) || is_within(source, tree);
     if let Some(masked) = MASKED.iter().find(|masked| within(masked)) {
         return Some(format!("`{path}` is not shown: the sandbox has its own `{masked}` or none"));
@@ -283,15 +283,15 @@ fn omission(path: &str, source: &str, place: Option<Place>, own: &[String]) -> O
     if own.iter().any(|own| within(own)) {
         return Some(format!("`{path}` is not shown: it is part of what governs the sandbox"));
     }
-    (place == Some(Place::Missing))
+    (place == Some(PathKind::Missing))
         .then(|| format!("`{path}` does not exist on this host: nothing is shown there"))
 }
 
-fn join(folder: &str, rest: &str) -> String {
-    match (folder, rest) {
-        (folder, "") => folder.to_owned(),
+fn join(directory: &str, rest: &str) -> String {
+    match (directory, rest) {
+        (directory, "") => directory.to_owned(),
         ("/", rest) => format!("/{rest}"),
-        (folder, rest) => format!("{folder}/{rest}"),
+        (directory, rest) => format!("{directory}/{rest}"),
     }
 }
 
@@ -303,7 +303,8 @@ fn refuse_rootless_globs(plan: &Plan, target: Target) -> Result<(), Refusal> {
         target,
         aspect: Aspect::Files,
         rule: format!("fs:{}:{}", grant.actions, grant.pattern.value),
-        why: "it mounts whole folders, and this glob has none but `/`; write the folders out".to_owned(),
+        why: "it mounts whole directories, and this glob has none but `/`; write the directories out"
+            .to_owned(),
     })
 }
 
@@ -316,14 +317,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_governs_the_sandbox_is_read_only_behind_pinned_folders() {
+    fn what_governs_the_sandbox_is_read_only_behind_pinned_directories() {
         let path = |text: &str| AbsPath::new(text).unwrap();
         let caps = ["fs:read,write:/w", "fs:read:/r"].map(|cap| cap.parse().unwrap());
         let facts = ["/w/.git/deep/m.toml", "/w/.agents/rules/m.toml", "/r/m.toml", "/elsewhere/m.toml"]
             .into_iter()
             .fold(HostFacts::unknown(), |facts, file| facts.with_locked(path(file)));
-        let plan = Plan::of("probe", &Authority::of(&caps).unwrap(), &facts).unwrap();
-        let view = View::of(&plan, Target::Bwrap).unwrap();
+        let plan =
+            Plan::for_authority("probe", &Authority::from_capabilities(&caps).unwrap(), &facts).unwrap();
+        let view = View::for_target(&plan, Target::Bwrap).unwrap();
         let later = run_later(&plan, &view);
         let writable = |path: &str| {
             let found: Vec<bool> =

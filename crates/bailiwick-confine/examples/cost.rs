@@ -40,7 +40,7 @@ fn main() {
     let rounds: usize = words.first().and_then(|word| word.parse().ok()).unwrap_or(300);
     words.retain(|word| word.parse::<usize>().is_err());
     let set = CapabilitySet::new(words.iter().map(String::as_str)).unwrap();
-    let plan = Plan::of("cost", set.authority(), &HostFacts::unknown()).unwrap();
+    let plan = Plan::for_authority("cost", set.authority(), &HostFacts::unknown()).unwrap();
     let system = System::look(&plan);
     let mut times: [Vec<Duration>; 5] = Default::default();
     for _ in 0..rounds {

@@ -15,7 +15,7 @@ fn main() {
     let words = args.by_ref().take_while(|arg| arg != "--").map(|arg| arg.into_string().unwrap());
     let capabilities: Vec<String> = words.filter(|word| !OTHERS.contains(&word.as_str())).collect();
     let set = CapabilitySet::new(capabilities.iter().map(String::as_str)).unwrap();
-    let plan = Plan::of("example", set.authority(), &facts()).unwrap();
+    let plan = Plan::for_authority("example", set.authority(), &facts()).unwrap();
     let mut command = Command::new(args.next().unwrap());
     command.args = args.collect();
     command.cwd = std::fs::canonicalize(".").ok();

@@ -49,7 +49,7 @@ pub(crate) enum Version {
     V1,
 }
 
-/// Folders in which this process might make groups.
+/// Directories in which this process might make groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     unified: Vec<PathBuf>,
@@ -82,7 +82,7 @@ impl Places {
         let (mut unified, mut legacy) = (Vec::new(), Vec::new());
         for line in mounts.lines() {
             let Some(mount) = Mounted::read(line) else { continue };
-            let Some(own) = mount.own_folder(groups) else { continue };
+            let Some(own) = mount.own_directory(groups) else { continue };
             if mount.unified {
                 // A group that has processes cannot hand controllers on, but its parent does.
                 unified.extend(own.parent().filter(|_| own != mount.point).map(Path::to_path_buf));
@@ -95,14 +95,14 @@ impl Places {
     }
 
     /// Where a controller might be used, best first.
-    pub(crate) fn of(&self, controller: Controller) -> Vec<(Version, &Path)> {
-        let offers = |folder: &&PathBuf| {
-            let enabled = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
+    pub(crate) fn offering(&self, controller: Controller) -> Vec<(Version, &Path)> {
+        let offers = |directory: &&PathBuf| {
+            let enabled = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
             enabled.split_whitespace().any(|name| name == controller.as_str())
         };
-        let unified = self.unified.iter().filter(offers).map(|folder| (Version::V2, folder.as_path()));
+        let unified = self.unified.iter().filter(offers).map(|directory| (Version::V2, directory.as_path()));
         let legacy = self.legacy.iter().filter(|(name, _)| name == controller.as_str());
-        unified.chain(legacy.map(|(_, folder)| (Version::V1, folder.as_path()))).collect()
+        unified.chain(legacy.map(|(_, directory)| (Version::V1, directory.as_path()))).collect()
     }
 
     /// Makes a group in one of the places, after removing what dead owners left there.
@@ -110,9 +110,9 @@ impl Places {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         self.sweep(place);
         let name = self.owner.group_name(COUNTER.fetch_add(1, Ordering::Relaxed));
-        let folder = place.join(name);
-        fs::create_dir(&folder)?;
-        Ok(Group { folder, version })
+        let directory = place.join(name);
+        fs::create_dir(&directory)?;
+        Ok(Group { directory, version })
     }
 
     /// Removes groups of owners of this pid namespace that are gone. One that still has processes stays.
@@ -151,7 +151,7 @@ impl<'a> Mounted<'a> {
     }
 
     /// Where this process' own group is below the mount.
-    fn own_folder(&self, groups: &str) -> Option<PathBuf> {
+    fn own_directory(&self, groups: &str) -> Option<PathBuf> {
         let path = groups.lines().find_map(|line| {
             let (_, line) = line.split_once(':')?;
             let (names, path) = line.split_once(':')?;
@@ -199,7 +199,7 @@ fn started(pid: u32) -> Option<u64> {
 /// A group of this process. Dropping it kills what is left in it and removes it.
 #[derive(Debug)]
 pub(crate) struct Group {
-    folder: PathBuf,
+    directory: PathBuf,
     version: Version,
 }
 
@@ -209,18 +209,18 @@ impl Group {
     }
 
     #[cfg(test)]
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub(crate) fn is_in(&self, place: &Path) -> bool {
-        self.folder.parent() == Some(place)
+        self.directory.parent() == Some(place)
     }
 
     /// Sets one of the kernel's knobs.
     pub(crate) fn set(&self, knob: &str, value: &str) -> io::Result<()> {
         // Without `create`: a knob that is not there must not become a file.
-        fs::OpenOptions::new().write(true).open(self.folder.join(knob)).and_then(|file| {
+        fs::OpenOptions::new().write(true).open(self.directory.join(knob)).and_then(|file| {
             use io::Write as _;
             (&file).write_all(value.as_bytes())
         })
@@ -241,7 +241,7 @@ impl Group {
 
     /// Its list of processes, open for writing: a process that writes a zero to it is in.
     pub(crate) fn entrance(&self) -> Result<OwnedFd, Errno> {
-        rustix::fs::open(self.folder.join("cgroup.procs"), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        rustix::fs::open(self.directory.join("cgroup.procs"), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Kills every process in the group: at once where the kernel has a way, else one by one until none is left.
@@ -250,7 +250,7 @@ impl Group {
             return;
         }
         for _ in 0..16 {
-            let members = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+            let members = fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
             if members.trim().is_empty() {
                 return;
             }
@@ -268,7 +268,7 @@ impl Drop for Group {
         // A dying process leaves a moment after it is reaped. What stays is swept by the next owner.
         for pause in [0, 1, 2, 5, 10, 20] {
             std::thread::sleep(Duration::from_millis(pause));
-            match fs::remove_dir(&self.folder) {
+            match fs::remove_dir(&self.directory) {
                 Err(fault) if fault.kind() == io::ErrorKind::ResourceBusy => {}
                 _ => return,
             }

@@ -11,7 +11,7 @@ use bailiwick_policy::enforcement::Floor;
 /// A program and how it is started.
 #[derive(Debug)]
 pub struct Command {
-    /// Its name or path. A name is looked for where [`Search`] says, then in the system's program folders.
+    /// Its name or path. A name is looked for where [`Search`] says, then in the system's program directories.
     pub program: OsString,
     /// Its arguments, without itself.
     pub args: Vec<OsString>,
@@ -69,7 +69,7 @@ pub struct Options {
     /// Whether Unix sockets are told of too, where none is granted. The sandbox's first process then refuses them, not the filter;
     /// nothing else takes longer.
     pub tells_sockets: bool,
-    /// Where programs are looked for besides the system's folders.
+    /// Where programs are looked for besides the system's directories.
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.
     pub counts_lost: bool,
@@ -92,12 +92,12 @@ pub enum Watch {
     Files,
 }
 
-/// Where programs are looked for by name, before the system's program folders.
+/// Where programs are looked for by name, before the system's program directories.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// The folders of the caller's `PATH`: for the command itself and what it is started by. The caller chose it.
+    /// The directories of the caller's `PATH`: for the command itself and what it is started by. The caller chose it.
     pub callers: Vec<PathBuf>,
-    /// Folders for the names in a plan, from the user's settings. A tool has no say in them.
+    /// Directories for the names in a plan, from the user's settings. A tool has no say in them.
     pub named: Vec<PathBuf>,
     /// The caller's variables that choose a version of a tool, see [`CHOOSING_VARIABLES`](crate::CHOOSING_VARIABLES).
     pub variables: BTreeMap<OsString, OsString>,

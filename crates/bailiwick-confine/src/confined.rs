@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::control::{Word, hear_with, say};
+use crate::control::{Message, recv_with_descriptors, send};
 use crate::fault::{Fault, Step};
 use crate::ipc::Mediator;
 use crate::limits::Applied;
@@ -201,7 +201,7 @@ impl Confined {
     /// # Errors
     /// If the sandbox has ended.
     pub fn signal(&self, number: i32) -> Result<(), Fault> {
-        say(self.control.as_fd(), Word::Signal { number }, &[])
+        send(self.control.as_fd(), Message::Signal { number }, &[])
             .map_err(|errno| Fault::new(Step::Supervise, errno))
     }
 
@@ -271,11 +271,11 @@ impl Confined {
 
     fn hear_change(&mut self) -> Result<Change, Fault> {
         loop {
-            match hear_with(self.control.as_fd()) {
-                Ok(Some((Word::Ended { status }, _))) => {
+            match recv_with_descriptors(self.control.as_fd()) {
+                Ok(Some((Message::Ended { status }, _))) => {
                     return Ok(Change::Ended(*self.ended.insert(exit_of(status))));
                 }
-                Ok(Some((Word::Stopped { .. }, _))) => return Ok(Change::Stopped),
+                Ok(Some((Message::Stopped { .. }, _))) => return Ok(Change::Stopped),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(Errno::CONNRESET) => return self.reap().map(Change::Ended),
                 Err(errno) => return Err(Fault::new(Step::Supervise, errno)),
@@ -315,7 +315,7 @@ impl Confined {
 
     /// Lets the program start.
     fn let_go(&self) -> Result<(), Fault> {
-        match say(self.control.as_fd(), Word::Go, &[]) {
+        match send(self.control.as_fd(), Message::Go, &[]) {
             // A sandbox that failed has said why.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(errno) => Err(Fault::new(Step::Handshake, errno)),
@@ -326,24 +326,25 @@ impl Confined {
     fn await_program(&mut self, named: impl Fn(i32) -> Option<String>) -> Result<(), Fault> {
         let unheard = |errno| Fault::new(Step::Handshake, errno);
         loop {
-            let heard = hear_with(self.control.as_fd()).map_err(unheard)?;
-            let Some((word, descriptors)) = heard else {
+            let received = recv_with_descriptors(self.control.as_fd()).map_err(unheard)?;
+            let Some((message, descriptors)) = received else {
                 return Err(Fault::new(Step::Handshake, Errno::PIPE));
             };
-            match word {
-                Word::Failed { step, errno, entry } => {
+            match message {
+                Message::Failed { step, errno, entry } => {
                     let step = Step::of_code(step).unwrap_or(Step::Handshake);
                     return Err(Fault { step, at: named(entry).map(|path| format!("/{path}")), errno });
                 }
-                Word::Terminal => self.terminal = descriptors.into_iter().next(),
-                Word::Sockets { udp, tcp, entrance, redirected } => {
-                    self.egress = Some(EgressSockets::of(descriptors, [udp, tcp, entrance], redirected));
+                Message::Terminal => self.terminal = descriptors.into_iter().next(),
+                Message::Sockets { udp, tcp, entrance, redirected } => {
+                    self.egress =
+                        Some(EgressSockets::from_descriptors(descriptors, [udp, tcp, entrance], redirected));
                 }
-                Word::Private => self.private.descriptors = descriptors,
-                Word::Listener => self.mediate(descriptors)?,
-                Word::Ready => self.let_go()?,
-                Word::Running => return Ok(()),
-                Word::Ended { .. } | Word::Stopped { .. } | Word::Go | Word::Signal { .. } => {
+                Message::Private => self.private.descriptors = descriptors,
+                Message::Listener => self.mediate(descriptors)?,
+                Message::Ready => self.let_go()?,
+                Message::Running => return Ok(()),
+                Message::Ended { .. } | Message::Stopped { .. } | Message::Go | Message::Signal { .. } => {
                     return Err(Fault::new(Step::Handshake, Errno::PROTO));
                 }
             }
@@ -352,7 +353,11 @@ impl Confined {
 }
 
 impl EgressSockets {
-    fn of(mut descriptors: Vec<OwnedFd>, [udp, tcp, entrance]: [i32; 3], redirected: bool) -> Self {
+    fn from_descriptors(
+        mut descriptors: Vec<OwnedFd>,
+        [udp, tcp, entrance]: [i32; 3],
+        redirected: bool,
+    ) -> Self {
         let count = |number: i32, most: usize| usize::try_from(number).unwrap_or(0).min(most);
         let mut others = descriptors.split_off(count(udp, descriptors.len()));
         let mut entrances = others.split_off(count(tcp, others.len()));

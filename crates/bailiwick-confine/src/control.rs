@@ -12,7 +12,7 @@ use rustix::net::{
 
 /// One word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum Message {
     /// A step failed; at which entry of the layout, if at one.
     Failed { step: i32, errno: i32, entry: i32 },
     /// The network's sockets are beside: how many are for names by UDP, by TCP, how many for connections from outside,
@@ -43,7 +43,7 @@ pub(crate) const MOST_DESCRIPTORS: usize = 250;
 
 const LENGTH: usize = 16;
 
-impl Word {
+impl Message {
     const fn numbers(self) -> [i32; 4] {
         match self {
             Self::Failed { step, errno, entry } => [1, step, errno, entry],
@@ -62,7 +62,7 @@ impl Word {
         }
     }
 
-    const fn of(numbers: [i32; 4]) -> Option<Self> {
+    const fn from_numbers(numbers: [i32; 4]) -> Option<Self> {
         Some(match numbers {
             [1, step, errno, entry] => Self::Failed { step, errno, entry },
             [2, udp, tcp, more] => Self::Sockets { udp, tcp, entrance: more >> 1, redirected: more & 1 != 0 },
@@ -92,7 +92,7 @@ impl Word {
         for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
             *number = i32::from_ne_bytes(bytes.try_into().ok()?);
         }
-        Self::of(numbers)
+        Self::from_numbers(numbers)
     }
 }
 
@@ -132,8 +132,8 @@ pub(crate) fn recv_bytes(from: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Optio
 }
 
 /// Says a word. Does not allocate.
-pub(crate) fn say(to: BorrowedFd<'_>, word: Word, with: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let bytes = word.encode();
+pub(crate) fn send(to: BorrowedFd<'_>, message: Message, with: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let bytes = message.encode();
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut beside = SendAncillaryBuffer::new(&mut room);
     if !with.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(with)) {
@@ -144,22 +144,22 @@ pub(crate) fn say(to: BorrowedFd<'_>, word: Word, with: &[BorrowedFd<'_>]) -> Re
 }
 
 /// Hears a word that has no descriptors; `None` is the other end's death. Does not allocate.
-pub(crate) fn hear(from: BorrowedFd<'_>) -> Result<Option<Word>, Errno> {
+pub(crate) fn recv(from: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     let mut bytes = [0; LENGTH];
     let (length, _) = rustix::net::recv(from, &mut bytes[..], RecvFlags::empty())?;
     match length {
         0 => Ok(None),
-        LENGTH => Word::decode(bytes).map(Some).ok_or(Errno::PROTO),
+        LENGTH => Message::decode(bytes).map(Some).ok_or(Errno::PROTO),
         _ => Err(Errno::PROTO),
     }
 }
 
 /// Hears a word and takes the descriptors beside it.
-pub(crate) fn hear_with(from: BorrowedFd<'_>) -> Result<Option<(Word, Vec<OwnedFd>)>, Errno> {
+pub(crate) fn recv_with_descriptors(from: BorrowedFd<'_>) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
     let mut bytes = [0; LENGTH];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut beside = RecvAncillaryBuffer::new(&mut room);
-    let heard = rustix::io::retry_on_intr(|| {
+    let received = rustix::io::retry_on_intr(|| {
         recvmsg(from.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
     })?;
     let mut descriptors = Vec::new();
@@ -168,9 +168,9 @@ pub(crate) fn hear_with(from: BorrowedFd<'_>) -> Result<Option<(Word, Vec<OwnedF
             descriptors.extend(received);
         }
     }
-    match heard.bytes {
+    match received.bytes {
         0 => Ok(None),
-        LENGTH => Word::decode(bytes).map(|word| Some((word, descriptors))).ok_or(Errno::PROTO),
+        LENGTH => Message::decode(bytes).map(|message| Some((message, descriptors))).ok_or(Errno::PROTO),
         _ => Err(Errno::PROTO),
     }
 }

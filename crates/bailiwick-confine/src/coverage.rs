@@ -71,7 +71,7 @@ pub(crate) fn mechanism(means: Means, limits: LimitMechanism) -> Mechanism {
             "other programs are absent or on mounts without code",
             if rules && means.filter {
                 // The list is not compared with what this host really has there.
-                &["programs among the system's libraries are closed by a list of known folders"]
+                &["programs among the system's libraries are closed by a list of known directories"]
             } else {
                 &["without Landlock and the filter, code can be started from memory"]
             },

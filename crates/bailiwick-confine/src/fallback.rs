@@ -51,7 +51,7 @@ pub fn prepare(plan: &Plan, command: Command, options: &Options) -> Result<HostP
     let limits = Applied::prepare(plan.limits(), &Places::find(), situation);
     let coverage = judge::coverage(plan, &mechanism(level, limits.mechanism()));
     crate::coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
-    let mut found = Found::of(plan, &command, options)?;
+    let mut found = Found::for_plan(plan, &command, options)?;
     let ruleset = Ruleset::build(&std::mem::take(&mut found.rules))
         .map_err(|fault| Fault::new(Step::Rules, fault.errno()))?;
     let needs = Needs {
@@ -76,7 +76,7 @@ pub fn coverage_here(plan: &Plan) -> Option<Coverage> {
 
 /// What Landlock never holds of files.
 const UNHELD: &str = "names, sizes, owners, attributes, modes and times are not held, nor files that run code later in \
-                      writable folders";
+                      writable directories";
 
 /// What holds a plan here: Landlock of this kernel's level, and the filter.
 fn mechanism(level: Level, limits: LimitMechanism) -> Mechanism {
@@ -94,7 +94,7 @@ fn mechanism(level: Level, limits: LimitMechanism) -> Mechanism {
         network: NetworkMechanism::Closed(Words::exact("no socket of any network family can be made")),
         programs: ProgramMechanism::Listed(Words::superset(
             "Landlock lets nothing else be started",
-            &["helper programs in library folders can be, and every readable file can be mapped as code"],
+            &["helper programs in library directories can be, and every readable file can be mapped as code"],
         )),
         environment: EnvironmentMechanism::Fresh {
             words: Words::exact("a new process with only these variables"),
@@ -149,7 +149,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+    fn for_plan(plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let granted = grants::put(&mut Layout::default(), plan, None)?;
         let (mut rules, mut notes) = (granted.rules, granted.notes);
         let mut programs = Programs::default();
@@ -175,7 +175,7 @@ impl Found {
                 },
             );
         rules.extend(read);
-        let programs = programs.files.into_iter().chain(programs.folders).chain(base::loaders());
+        let programs = programs.files.into_iter().chain(programs.directories).chain(base::loaders());
         rules.extend(programs.filter_map(|path| Some(Rule { fd: open(&path)?, access: run })));
         for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
             rules.extend(open(Path::new(device)).map(|fd| Rule { fd, access: landlock::DEVICE }));
@@ -213,8 +213,8 @@ fn run(
     // Nothing is private here: the home is what is granted of the caller's own, and nothing temporary can be kept.
     let nowhere = Path::new("/nonexistent");
     let home = home.unwrap_or(nowhere);
-    let own = environment::Own { home, temporary: nowhere, user: None, program_folders: &[], terminal };
-    for assignment in environment::of(plan.environment(), &command.env, &own)? {
+    let own = environment::Own { home, temporary: nowhere, user: None, program_directories: &[], terminal };
+    for assignment in environment::assignments(plan.environment(), &command.env, &own)? {
         let bytes = assignment.as_bytes();
         let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
         let (name, value) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());

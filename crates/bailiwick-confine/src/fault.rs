@@ -93,8 +93,8 @@ steps! {
     Seccomp = "take on the filter of system calls";
     /// Waiting for the supervisor.
     Handshake = "reach the supervisor";
-    /// The folder to start in.
-    WorkingFolder = "enter the working folder";
+    /// The directory to start in.
+    WorkingDirectory = "enter the working directory";
     /// The program itself.
     Exec = "start the program";
     /// Waiting for the end.

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use bailiwick_policy::enforcement::{Held, Level};
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::PROGRAM_FOLDERS;
+use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -272,6 +272,6 @@ fn nft() -> Result<String, Lack> {
 /// A program of the system, by name.
 #[must_use]
 pub fn system_program(name: &str) -> Option<PathBuf> {
-    let folders = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
-    folders.into_iter().find(|path| path.is_file())
+    let directories = PROGRAM_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
+    directories.into_iter().find(|path| path.is_file())
 }

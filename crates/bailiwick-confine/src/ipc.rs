@@ -7,7 +7,7 @@
 //! too, through a duplicate of the child's own: it stays in the child's network namespace, where it can reach what it
 //! could anyway, and whatever the descriptor is swapped for later is not connected.
 //!
-//! Only exact absolute names count; a name is opened without following a link anywhere in it, so a folder the child
+//! Only exact absolute names count; a name is opened without following a link anywhere in it, so a directory the child
 //! can write cannot redirect it.
 //!
 //! Fails closed when: anything is odd (`EACCES`), this thread ends (`ENOSYS`, by the kernel).
@@ -34,7 +34,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::control;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 use crate::watched::{Hearer, Observation};
 use crate::weakened;
 
@@ -173,7 +173,7 @@ impl Desk {
         }
     }
 
-    fn ask(&mut self, asked: &Asked) {
+    fn ask(&mut self, asked: &TrappedCall) {
         let turn = self.judge(asked).unwrap_or_else(|errno| Turn::Answer(Err(errno)));
         match turn {
             Turn::Answer(answer) => self.answer(asked.id, answer),
@@ -187,7 +187,7 @@ impl Desk {
         let _ = notify::answer(self.listener.as_fd(), id, answer);
     }
 
-    fn judge(&mut self, asked: &Asked) -> Result<Turn, Errno> {
+    fn judge(&mut self, asked: &TrappedCall) -> Result<Turn, Errno> {
         let call = Call::read(asked)?;
         if !notify::still_waits(self.listener.as_fd(), asked.id) {
             return Err(Errno::ACCESS);
@@ -199,7 +199,7 @@ impl Desk {
         }
     }
 
-    fn connect_service(&mut self, asked: &Asked, call: Call) -> Result<Turn, Errno> {
+    fn connect_service(&mut self, asked: &TrappedCall, call: Call) -> Result<Turn, Errno> {
         let path = name_in(&call.address).ok_or(Errno::ACCESS)?;
         let is_allowed = self.allowed.iter().any(|allowed| allowed.as_os_str() == path.as_os_str());
         if !is_allowed && !weakened::MEDIATOR {
@@ -267,13 +267,13 @@ impl Desk {
 
 /// A call that was passed on, as a call of a thread that this process knows; `None` if none can come any more. A thread
 /// that has ended meanwhile is called 0.
-fn receive(asks: BorrowedFd<'_>) -> Result<Option<Asked>, Errno> {
-    let mut bytes = [0; notify::ASKED_LENGTH];
+fn receive(asks: BorrowedFd<'_>) -> Result<Option<TrappedCall>, Errno> {
+    let mut bytes = [0; notify::TRAPPED_CALL_LENGTH];
     let Some(thread) = control::recv_bytes(asks, &mut bytes)? else { return Ok(None) };
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd())).unwrap_or_default();
     let number = about.lines().find_map(|line| line.strip_prefix("Pid:"));
     let number = number.and_then(|number| number.trim().parse().ok()).unwrap_or(0);
-    Ok(Some(Asked::from_bytes(&bytes, number)))
+    Ok(Some(TrappedCall::from_bytes(&bytes, number)))
 }
 
 /// The arguments of a connect, copied once.
@@ -285,7 +285,7 @@ struct Call {
 }
 
 impl Call {
-    fn read(asked: &Asked) -> Result<Self, Errno> {
+    fn read(asked: &TrappedCall) -> Result<Self, Errno> {
         let [descriptor, address, length, ..] = asked.arguments;
         let low = |argument: u64| u32::try_from(argument & 0xffff_ffff).map_err(|_| Errno::INVAL);
         let length = low(length)?;

@@ -26,20 +26,20 @@ pub(crate) const EXECUTE: Access = 1;
 pub(crate) const WRITE_FILE: Access = 1 << 1;
 /// Open a file for reading.
 pub(crate) const READ_FILE: Access = 1 << 2;
-/// List a folder.
+/// List a directory.
 pub(crate) const READ_DIR: Access = 1 << 3;
-/// Remove files and folders.
+/// Remove files and directories.
 pub(crate) const REMOVE: Access = 1 << 4 | 1 << 5;
-/// Make folders, files, pipes and links. Not sockets, whose names reach out to the host, nor devices.
+/// Make directories, files, pipes and links. Not sockets, whose names reach out to the host, nor devices.
 pub(crate) const MAKE: Access = 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12;
-/// Move and link between folders.
+/// Move and link between directories.
 pub(crate) const REFER: Access = 1 << 13;
 /// Shorten a file.
 pub(crate) const TRUNCATE: Access = 1 << 14;
 /// Control a terminal or another device.
 pub(crate) const IOCTL_DEV: Access = 1 << 15;
 
-/// Read files, list folders.
+/// Read files, list directories.
 pub(crate) const READ: Access = READ_FILE | READ_DIR;
 /// Change what is there.
 pub(crate) const MODIFY: Access = WRITE_FILE | TRUNCATE;
@@ -48,7 +48,7 @@ pub(crate) const MODIFY: Access = WRITE_FILE | TRUNCATE;
 pub(crate) const CREATE: Access = WRITE_FILE | MAKE;
 /// Remove what is there.
 pub(crate) const DELETE: Access = REMOVE;
-/// All changes, and moving between folders.
+/// All changes, and moving between directories.
 pub(crate) const WRITE: Access = MODIFY | CREATE | DELETE | REFER;
 /// A device such as `/dev/null`.
 pub(crate) const DEVICE: Access = READ_FILE | WRITE_FILE | TRUNCATE;
@@ -62,7 +62,7 @@ const MAKE_CHAR: Access = 1 << 6;
 const MAKE_BLOCK: Access = 1 << 11;
 /// What the first version knows; the later ones each add to it.
 const FIRST: Access = EXECUTE | READ | WRITE_FILE | REMOVE | MAKE | MAKE_CHAR | MAKE_SOCKET | MAKE_BLOCK;
-/// What a rule on a file, not a folder, may hold; the kernel refuses more with `EINVAL`.
+/// What a rule on a file, not a directory, may hold; the kernel refuses more with `EINVAL`.
 pub(crate) const FILE_RIGHTS: Access = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Abstract Unix sockets and signals of processes outside.
@@ -94,7 +94,7 @@ impl Level {
     /// What this version leaves open and a newer one does not, in words.
     pub(crate) fn missing(self) -> impl Iterator<Item = &'static str> {
         let gaps = [
-            (2, "moving files between folders is refused altogether"),
+            (2, "moving files between directories is refused altogether"),
             (3, "truncating files is not held"),
             (5, "device control is not held"),
             (6, "signals and abstract sockets are held by namespaces alone"),
@@ -204,10 +204,10 @@ impl Ruleset {
     }
 
     /// Allows `access` on a path and what is below it, less what the version does not know and, for a file, less what
-    /// only folders have. Allocation-free.
+    /// only directories have. Allocation-free.
     pub(crate) fn add_raw(&self, path: BorrowedFd<'_>, access: Access) -> Result<(), Errno> {
-        let folder = FileType::from_raw_mode(fstat(path)?.st_mode) == FileType::Directory;
-        let possible = if folder { self.handled } else { self.handled & FILE_RIGHTS };
+        let directory = FileType::from_raw_mode(fstat(path)?.st_mode) == FileType::Directory;
+        let possible = if directory { self.handled } else { self.handled & FILE_RIGHTS };
         // A rule without rights is an error to the kernel and says nothing.
         match access & possible {
             0 => Ok(()),

@@ -18,7 +18,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let granted = CapabilitySet::new(["fs:read:/etc/passwd"])?;
-//! let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown())?;
+//! let plan = Plan::for_authority("demo", granted.authority(), &HostFacts::unknown())?;
 //!
 //! let test = |path: &str| Command { args: vec!["-e".into(), path.into()], ..Command::new("test") };
 //! let prepared = Prepared::new(&plan, test("/etc/passwd"), Options::default())?;

@@ -137,7 +137,7 @@ impl Applied {
 
     fn hold(&mut self, controller: Controller, value: u64, places: &Places, situation: Situation) {
         let mut refused = None;
-        for (version, place) in places.of(controller) {
+        for (version, place) in places.offering(controller) {
             match self.hold_by_group(controller, value, places, (version, place)) {
                 Ok(()) => return self.held.push((controller.as_str(), Held::kernel(described(version)))),
                 Err(fault) => refused = Some(fault),

@@ -116,8 +116,8 @@ mod tests {
     fn files_are_counted_and_the_sandboxes_own_are_not() {
         let held = tempfile::tempdir().unwrap();
         let root = held.path();
-        for folder in ["a/b", "granted", ".cache/x"] {
-            std::fs::create_dir_all(root.join(folder)).unwrap();
+        for directory in ["a/b", "granted", ".cache/x"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
         }
         for file in ["z", "a/one", "a/b/two", "granted/host", ".cache/x/y", "placed"] {
             std::fs::write(root.join(file), "").unwrap();

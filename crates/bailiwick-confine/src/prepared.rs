@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::manifest::Limits;
-use bailiwick_policy::plan::{BASE, Network, PROGRAM_FOLDERS, Plan, Sourced};
+use bailiwick_policy::plan::{BASE, Network, PROGRAM_DIRECTORIES, Plan, Sourced};
 use rustix::io::Errno;
 
 use crate::cgroup::Places;
@@ -22,8 +22,8 @@ use crate::limits::{Applied, Situation};
 use crate::lost::PrivateDirectories;
 use crate::native::base::{self, Private, System};
 use crate::native::guarded::{Guarded, Unasked};
-use crate::native::image::{Asked, Identity, Image, Maps};
-use crate::native::layout::{Host, Kind, Layout, Node, lies_in, relative, text};
+use crate::native::image::{DeskSetup, Identity, Image, Maps};
+use crate::native::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
 use crate::native::programs::{Lookup, Programs};
 use crate::native::shims::ToolChoice;
 use crate::native::{environment, grants, protected};
@@ -76,7 +76,7 @@ impl Prepared {
 
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
-        let mut built = Built::of(system, plan, &command, &options)?;
+        let mut built = Built::for_plan(system, plan, &command, &options)?;
         let rules = built.rules()?;
         for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
             built.notes.push(format!("this kernel's Landlock is old: {gap}"));
@@ -105,8 +105,9 @@ impl Prepared {
         // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
         let proc_writable = maps_users(plan) && rules.is_some();
         let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
-        let envp = environment::of(plan.environment(), &command.env, &built.own_variables(terminal))?;
-        let folder = built.folder(&command)?;
+        let envp =
+            environment::assignments(plan.environment(), &command.env, &built.own_variables(terminal))?;
+        let directory = built.directory(&command)?;
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
         let (control, inner) = line()?;
@@ -119,7 +120,7 @@ impl Prepared {
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
         let (watched, tells) = watching(options.watch, built.programs, built.exec)?;
-        let desk = asking.program().map(|filter| Asked {
+        let desk = asking.program().map(|filter| DeskSetup {
             filter,
             own_filter: seccomp::program(Needs { desk: true, ..needs }),
             guarded: built.guarded,
@@ -147,7 +148,7 @@ impl Prepared {
             desk,
             says_ready: limits.has_groups() || *plan.network() != Network::None,
             program: Executable { path: text(built.program.as_os_str())?, argv, envp: Strings::new(envp) },
-            folder,
+            directory,
             stdio,
             stack: Stack::new(),
             control: inner,
@@ -217,7 +218,7 @@ struct Exec {
 }
 
 impl Built {
-    fn of(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
+    fn for_plan(system: System, plan: &Plan, command: &Command, options: &Options) -> Result<Self, Refusal> {
         let (mut layout, account) = system.into_parts(plan);
         let home = options.home.as_deref();
         let granted = grants::put(&mut layout, plan, home)?;
@@ -254,7 +255,7 @@ impl Built {
             proc: maps_users(plan),
             sockets: plan.ipc().has_private(),
         };
-        let guarded = Guarded::of(&layout, plan, home, &unasked)?;
+        let guarded = Guarded::from_layout(&layout, plan, home, &unasked)?;
         if !guarded.is_complete() {
             protected::cover_existing(&mut layout, plan)?;
             notes.push("without Landlock, names that run code later can be created".to_owned());
@@ -283,13 +284,13 @@ impl Built {
             for file in files {
                 rules.extend(rule(&file, landlock::EXECUTE | landlock::READ_FILE)?);
             }
-            for folder in &self.programs.folders {
-                rules.extend(rule(folder, landlock::EXECUTE | landlock::READ)?);
+            for directory in &self.programs.directories {
+                rules.extend(rule(directory, landlock::EXECUTE | landlock::READ)?);
             }
         }
-        for folder in self.programs.code.iter().chain(&self.programs.data) {
-            let is_folder = folder.is_dir();
-            rules.extend(rule(folder, if is_folder { landlock::READ } else { landlock::READ_FILE })?);
+        for directory in self.programs.code.iter().chain(&self.programs.data) {
+            let is_directory = directory.is_dir();
+            rules.extend(rule(directory, if is_directory { landlock::READ } else { landlock::READ_FILE })?);
         }
         match Ruleset::build(&rules) {
             Ok(ruleset) => Ok(Some(ruleset)),
@@ -307,7 +308,7 @@ impl Built {
             home: &self.private.home,
             temporary: &self.private.temporary,
             user: Some(&self.user),
-            program_folders: &self.programs.found_in,
+            program_directories: &self.programs.found_in,
             terminal,
         }
     }
@@ -367,7 +368,7 @@ impl Built {
     }
 
     /// Where the program starts.
-    fn folder(&mut self, command: &Command) -> Result<CString, Refusal> {
+    fn directory(&mut self, command: &Command) -> Result<CString, Refusal> {
         let wanted = command.cwd.as_deref().unwrap_or(Path::new("/"));
         if self.layout.shows(wanted) {
             return text(wanted.as_os_str());
@@ -393,25 +394,25 @@ fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
         }
     }
     for file in &programs.files {
-        layout.mount(file, started_from(file, Kind::File));
+        layout.mount(file, started_from(file, HostKind::File));
     }
     // What may itself be written has no code; what lies in a writable tree is read-only.
-    for folder in &programs.folders {
-        if !is_writable(layout.at(folder)) {
-            layout.mount(folder, started_from(folder, Kind::Folder));
+    for directory in &programs.directories {
+        if !is_writable(layout.at(directory)) {
+            layout.mount(directory, started_from(directory, HostKind::Directory));
         }
     }
-    for folder in &programs.code {
-        let is_around = layout.tree_around(folder).is_some_and(|(_, tree)| tree.writable);
-        let stays_writable = is_writable(layout.at(folder)) || (installs && is_around);
+    for directory in &programs.code {
+        let is_around = layout.tree_around(directory).is_some_and(|(_, tree)| tree.writable);
+        let stays_writable = is_writable(layout.at(directory)) || (installs && is_around);
         if !stays_writable {
-            let kind = if folder.is_dir() { Kind::Folder } else { Kind::File };
-            layout.mount(folder, started_from(folder, kind));
+            let kind = if directory.is_dir() { HostKind::Directory } else { HostKind::File };
+            layout.mount(directory, started_from(directory, kind));
         }
     }
     for path in &programs.data {
         let Ok(file) = std::fs::canonicalize(path) else { continue };
-        let kind = if file.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if file.is_dir() { HostKind::Directory } else { HostKind::File };
         if layout.tree_around(path).is_none() {
             layout.mount(path, Host { executable: false, ..started_from(&file, kind) });
         }
@@ -423,7 +424,7 @@ fn is_writable(node: Option<&Node>) -> bool {
 }
 
 /// A place whose programs may be started; one that is not the system's is mounted only if it is still the same.
-fn started_from(path: &Path, kind: Kind) -> Host {
+fn started_from(path: &Path, kind: HostKind) -> Host {
     let of_system = BASE.iter().any(|entry| lies_in(path, Path::new(entry.path)));
     let found = std::fs::symlink_metadata(path).ok().filter(|_| !of_system);
     Host { executable: true, identity: found.as_ref().map(Identity::of_metadata), ..Host::system(path, kind) }
@@ -474,7 +475,7 @@ fn watching(
 
 fn network(plan: &Plan) -> Result<netns::Request, Refusal> {
     let faulty = |fault: netns::Fault| Fault::new(Step::Network, Errno::from_raw_os_error(fault.errno));
-    Ok(netns::Request::of(plan).map_err(faulty)?)
+    Ok(netns::Request::for_plan(plan).map_err(faulty)?)
 }
 
 fn limits(plan: &Plan) -> Applied {
@@ -492,11 +493,12 @@ fn number(value: u64) -> CString {
     CString::new(value.to_string()).unwrap_or_default()
 }
 
-/// The arguments. A program that was found outside of the system's folders is called by its path: many find their own
+/// The arguments. A program that was found outside of the system's directories is called by its path: many find their own
 /// files by that, and a name would lead them to the system's program of that name.
 fn argv(command: &Command, program: &Path) -> Result<Strings, Refusal> {
-    let of_system =
-        program.parent().is_some_and(|own| PROGRAM_FOLDERS.iter().any(|folder| own == Path::new(folder)));
+    let of_system = program
+        .parent()
+        .is_some_and(|own| PROGRAM_DIRECTORIES.iter().any(|directory| own == Path::new(directory)));
     let is_name = !command.program.as_bytes().contains(&b'/');
     let name = if is_name && !of_system { program.as_os_str() } else { command.program.as_os_str() };
     let all = std::iter::once(name).chain(command.args.iter().map(OsString::as_os_str));

@@ -101,7 +101,7 @@ impl HostProcess {
     ) -> Result<Self, Refusal> {
         let limits = Applied::prepare(plan.limits(), &Places::find(), SITUATION);
         let own = judge::limits(plan.limits(), &limits.mechanism());
-        let coverage = Coverage::of(|aspect| match aspect {
+        let coverage = Coverage::from_fn(|aspect| match aspect {
             Aspect::Limits => own.clone(),
             Aspect::Files
             | Aspect::Network

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// No such program.
-    #[error("`{name}` is not in the system's program folders; give its path")]
+    #[error("`{name}` is not in the system's program directories; give its path")]
     NotFound {
         /// As it was given.
         name: String,
@@ -50,7 +50,9 @@ pub enum Refusal {
         reason: String,
     },
     /// A pattern matches too much.
-    #[error("`{pattern}` matches more than {most} paths; grant the folder: `--cap fs:{actions}:{folder}`")]
+    #[error(
+        "`{pattern}` matches more than {most} paths; grant the directory: `--cap fs:{actions}:{directory}`"
+    )]
     TooManyMatches {
         /// The pattern.
         pattern: String,
@@ -58,8 +60,8 @@ pub enum Refusal {
         most: usize,
         /// What it grants.
         actions: String,
-        /// The folder that holds all matches.
-        folder: String,
+        /// The directory that holds all matches.
+        directory: String,
     },
     /// A value has a NUL in it.
     #[error("`{what}` has a NUL byte in it")]
@@ -68,8 +70,8 @@ pub enum Refusal {
         what: String,
     },
     /// A descriptor would lead out of the sandbox.
-    #[error("descriptor {number} is a folder: a program could reach the host's files through it")]
-    FolderDescriptor {
+    #[error("descriptor {number} is a directory: a program could reach the host's files through it")]
+    DirectoryDescriptor {
         /// 0, 1 or 2.
         number: i32,
     },
@@ -105,7 +107,7 @@ impl Refusal {
             | Self::Unreachable { .. }
             | Self::TooManyMatches { .. }
             | Self::Nul { .. }
-            | Self::FolderDescriptor { .. }
+            | Self::DirectoryDescriptor { .. }
             | Self::BelowFloor { .. }
             | Self::Unusable { .. }
             | Self::Fault(_) => 125,

@@ -67,7 +67,7 @@ pub(crate) fn open(stdio: Stdio) -> Result<(Handed, Relays), Refusal> {
     };
     for (descriptor, number) in three.iter().zip(0..) {
         if reach(descriptor.as_fd()) == Reach::Directory {
-            return Err(Refusal::FolderDescriptor { number });
+            return Err(Refusal::DirectoryDescriptor { number });
         }
     }
     let [stdin, stdout, stderr] = three;

@@ -12,7 +12,7 @@ use crate::command::{Command, Stdio};
 /// The plan of these capabilities.
 pub(crate) fn plan(capabilities: &[&str]) -> Plan {
     let set = CapabilitySet::new(capabilities.iter().copied()).unwrap();
-    Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap()
+    Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap()
 }
 
 /// A shell line, with a pipe for what it prints.

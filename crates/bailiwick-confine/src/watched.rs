@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use bailiwick_policy::plan::PROGRAM_FOLDERS;
+use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
@@ -120,14 +120,14 @@ pub(crate) struct Startable {
 
 impl Startable {
     fn has(&self, file: &Path) -> bool {
-        let Programs { files, folders, .. } = &self.programs;
-        self.any || files.contains(file) || folders.iter().any(|folder| file.starts_with(folder))
+        let Programs { files, directories, .. } = &self.programs;
+        self.any || files.contains(file) || directories.iter().any(|directory| file.starts_with(directory))
     }
 
     /// The program of the host that could not be started: the path itself, or an interpreter that it names.
     fn refused(&self, path: &Path, fails: bool) -> Option<PathBuf> {
         let file = program_file(path)?;
-        let is_systems = PROGRAM_FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let is_systems = PROGRAM_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
         let is_startable = self.has(&file) || (self.from_writable && !is_systems);
         if fails || !is_startable {
             return Some(path.to_owned());

@@ -24,7 +24,7 @@ weakenings! {
     DUMPABLE = "weaken-dumpable";
     /// The caller's variables are inherited.
     ENVIRONMENT = "weaken-environment";
-    /// A glob shows whatever lies in its folders.
+    /// A glob shows whatever lies in its directories.
     GLOBS = "weaken-globs";
     /// Files of `/proc` that say too much are shown.
     HIDDEN = "weaken-hidden";

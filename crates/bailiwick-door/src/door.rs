@@ -20,7 +20,7 @@ const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"
 
 /// What a request's head is held against.
 #[derive(Debug)]
-pub struct Entry {
+pub struct DoorRules {
     /// The one path that is served.
     path: &'static str,
     token: Option<Token>,
@@ -35,7 +35,7 @@ pub(super) enum Refusal {
     Path,
 }
 
-impl Entry {
+impl DoorRules {
     /// Admits requests for this path that show the token.
     #[must_use]
     pub fn with_token(path: &'static str, token: Token) -> Self {

@@ -33,7 +33,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use answer::{Answer, closing, filled, plain, read_body, retry_after, with_header};
-pub use door::Entry;
+pub use door::DoorRules;
 pub use limits::Limits;
 pub use token::{Token, TokenFault, TokenFile};
 
@@ -102,7 +102,7 @@ impl Listening {
     /// have ended or `limits.ending` is over.
     pub async fn serve<S: Service>(
         self,
-        entry: Entry,
+        entry: DoorRules,
         limits: Limits,
         service: Arc<S>,
         stop: impl Future<Output = ()>,
@@ -124,7 +124,7 @@ impl Listening {
 /// What all connections of a server share.
 struct Door<S> {
     port: u16,
-    entry: Entry,
+    entry: DoorRules,
     limits: Limits,
     service: Arc<S>,
 }
@@ -159,12 +159,12 @@ async fn accept<S: Service>(
             continue;
         };
         while connections.try_join_next().is_some() {}
-        connections.spawn(converse(stream, Arc::clone(door), halt.clone(), strangers.enter()));
+        connections.spawn(serve_connection(stream, Arc::clone(door), halt.clone(), strangers.enter()));
     }
 }
 
 /// One connection, to its end.
-async fn converse<S: Service>(
+async fn serve_connection<S: Service>(
     stream: TcpStream,
     door: Arc<Door<S>>,
     halt: CancellationToken,

@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_file_is_the_owners_alone_and_goes_with_its_keeper() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
         let token = Token::random().unwrap();
         let file = token.write(&path).unwrap();
         assert_eq!(std::fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_link_in_the_files_place_is_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (aim, path) = (folder.path().join("aim"), folder.path().join("token"));
+        let directory = tempfile::tempdir().unwrap();
+        let (aim, path) = (directory.path().join("aim"), directory.path().join("token"));
         std::os::unix::fs::symlink(&aim, &path).unwrap();
         assert!(Token::random().unwrap().write(&path).is_err());
         assert!(!aim.exists());

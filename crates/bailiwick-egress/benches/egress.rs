@@ -148,7 +148,9 @@ fn line_of(child: &mut Child) -> String {
 
 fn serve(sockets: Sockets, copying: Copying) -> Running {
     let grant = "net:connect:a.test?protocol=raw".parse().unwrap();
-    let plan = Plan::of("bench", &Authority::of(&[grant]).unwrap(), &HostFacts::unknown()).unwrap();
+    let plan =
+        Plan::for_authority("bench", &Authority::from_capabilities(&[grant]).unwrap(), &HostFacts::unknown())
+            .unwrap();
     let hosts = [("a.test".into(), vec![SERVER.parse().unwrap()])].into();
     let options = Options { hosts, copying, limits: Limits::default(), ..Options::default() };
     Egress::new(plan.network(), options).serve(sockets).unwrap()
@@ -315,14 +317,14 @@ fn resident() -> usize {
 struct Squid {
     process: Child,
     address: SocketAddr,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Squid {
     fn start() -> Option<Self> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("squid.conf");
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("squid.conf");
         let text = format!(
             "http_port {address}\nhttp_access allow all\ncache deny all\naccess_log none\ncache_log /dev/null\n\
              cache_store_log none\npid_filename none\nshutdown_lifetime 0\nmax_filedescriptors 8192\n"
@@ -334,7 +336,7 @@ impl Squid {
             println!("no squid here to compare with");
             return None;
         };
-        Some(Self { process, address, _folder: folder })
+        Some(Self { process, address, _directory: directory })
     }
 
     fn measure(mut self) {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::code::Code;
 use crate::decide::{Refusal, Target};
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::http::{self, MAX_HEAD};
 use crate::relay::accept_all;
 use crate::session::{End, Opening, Session, forbidden};
@@ -28,7 +28,7 @@ pub(crate) async fn serve(session: Arc<Session>, source: Source) {
         async move {
             let Some(_place) = session.admit() else { return };
             match timeout(session.limits.hello, asked(&client)).await {
-                Ok(Ok((target, opening))) => session.converse(client, target, opening).await,
+                Ok(Ok((target, opening))) => session.relay_client(client, target, opening).await,
                 Ok(Err(End::Refused(refusal))) => refuse(&session, &client, refusal).await,
                 Ok(Err(End::Gone)) | Err(_) => {}
             }
@@ -38,7 +38,7 @@ pub(crate) async fn serve(session: Arc<Session>, source: Source) {
 }
 
 async fn refuse(session: &Session, client: &Stream, refusal: Refusal) {
-    session.tell(Event::new("*", None, Outcome::Refused(refusal.clone())));
+    session.tell(Event::new("*", None, EgressOutcome::Refused(refusal.clone())));
     let nobody = Target::new(Host::Name("*".into()), 0);
     drop(client.write_all(&forbidden(&nobody, &refusal)).await);
 }
@@ -53,7 +53,7 @@ async fn asked(client: &Stream) -> Result<(Target, Opening), End> {
             return Err(End::Gone);
         }
         said.extend_from_slice(piece.get(..length).unwrap_or_default());
-        if let Some((length, ask)) = http::read(&said, Ask::of)? {
+        if let Some((length, ask)) = http::read(&said, Ask::from_request)? {
             let rest = said.get(length..).unwrap_or_default();
             return Ok(match ask {
                 Ask::Tunnel(target) => (target, Opening { greeting: OPEN, said: rest.to_vec() }),
@@ -74,7 +74,7 @@ enum Ask {
 }
 
 impl Ask {
-    fn of(request: &httparse::Request<'_, '_>) -> Result<Self, Code> {
+    fn from_request(request: &httparse::Request<'_, '_>) -> Result<Self, Code> {
         let (Some(method), Some(target)) = (request.method, request.path) else {
             return Err(Code::HttpUnreadable);
         };

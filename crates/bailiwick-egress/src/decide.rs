@@ -285,7 +285,7 @@ fn refusal(target: &Target, code: Code, speak: Speak, private: bool) -> Refusal 
         !matches!(code, Code::HttpHostOther | Code::HttpUnreadable | Code::HttpTunnel | Code::TlsUnreadable);
     let request = NetRequest::new(target.host.clone(), target.port, speak);
     let request = if private { request.resolved_privately() } else { request };
-    let nothing = Authority::of(&[]).ok().filter(|_| lifted);
+    let nothing = Authority::from_capabilities(&[]).ok().filter(|_| lifted);
     let asked = Asked::Net(request);
     let grant = nothing.and_then(|nothing| nothing.explain(&asked).smallest_grant().map(ToString::to_string));
     Refusal { code, grant }

@@ -14,7 +14,7 @@ use hickory_proto::rr::{DNSClass, RData, Record, RecordType};
 
 use crate::code::Code;
 use crate::decide::Refusal;
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::session::Session;
 
 /// How long a client may keep an answer. Ours never change.
@@ -94,7 +94,7 @@ impl Session {
     fn refused_name(&self, name: &str, refusal: Refusal) {
         let name = name.strip_suffix('.').unwrap_or(name);
         if self.is_news(name) {
-            self.tell(Event::new(name, None, Outcome::Refused(refusal)));
+            self.tell(Event::new(name, None, EgressOutcome::Refused(refusal)));
         }
     }
 }
@@ -141,8 +141,8 @@ pub fn answer_for_fuzzing(query: &[u8]) -> Option<Vec<u8>> {
         let grant = ["net:connect:a.test", "net:connect:*.b.test"].map(|text| text.parse());
         let grant: Vec<_> = grant.into_iter().flatten().collect();
         let facts = bailiwick_policy::facts::HostFacts::unknown();
-        let authority = bailiwick_policy::authority::Authority::of(&grant).ok();
-        let plan = authority.and_then(|authority| Plan::of("fuzz", &authority, &facts).ok());
+        let authority = bailiwick_policy::authority::Authority::from_capabilities(&grant).ok();
+        let plan = authority.and_then(|authority| Plan::for_authority("fuzz", &authority, &facts).ok());
         let network = plan.map_or(Network::None, |plan| plan.network().clone());
         Session::new(&network, crate::serve::Options::default())
     });

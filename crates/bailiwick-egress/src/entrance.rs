@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::code::Code;
 use crate::copy::Pulse;
 use crate::decide::Refusal;
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::session::{Session, copy_both};
 use crate::stream::Stream;
 
@@ -173,14 +173,14 @@ async fn hand_in(session: &Session, client: TcpStream, peer: IpAddr, entrances: 
     let event = |outcome| Event::new(&host, Some(at.port()), outcome);
     match timeout(session.limits.dial, connect_inside(at.port(), entrances)).await {
         Ok(Some(server)) => {
-            session.tell(event(Outcome::Accepted(canonical_ip(peer))));
+            session.tell(event(EgressOutcome::Accepted(canonical_ip(peer))));
             let (client, server) = (Stream::from(client), Stream::from(server));
             copy(session, &client, &server).await;
         }
         Ok(None) | Err(_) => {
             let refusal = Refusal::new(Code::NoServer);
             if session.is_news(&format!("listen {at}")) {
-                session.tell(event(Outcome::Refused(refusal)));
+                session.tell(event(EgressOutcome::Refused(refusal)));
             }
             // A reset, as a closed port answers.
             drop(socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)));

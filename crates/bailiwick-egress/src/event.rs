@@ -18,12 +18,12 @@ pub struct Event {
     host: String,
     port: Option<u16>,
     request: Option<String>,
-    outcome: Outcome,
+    outcome: EgressOutcome,
 }
 
 /// What was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EgressOutcome {
     /// The connection goes to this address.
     Allowed(IpAddr),
     /// A connection from this address to a port that is listened on outside was handed in.
@@ -33,7 +33,7 @@ pub enum Outcome {
 }
 
 impl Event {
-    pub(crate) fn new(host: &str, port: Option<u16>, outcome: Outcome) -> Self {
+    pub(crate) fn new(host: &str, port: Option<u16>, outcome: EgressOutcome) -> Self {
         Self { host: harmless(host), port, request: None, outcome }
     }
 
@@ -63,7 +63,7 @@ impl Event {
 
     /// What was decided.
     #[must_use]
-    pub const fn outcome(&self) -> &Outcome {
+    pub const fn outcome(&self) -> &EgressOutcome {
         &self.outcome
     }
 
@@ -71,8 +71,8 @@ impl Event {
     #[must_use]
     pub const fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {
-            Outcome::Refused(refusal) => Some(refusal),
-            Outcome::Allowed(_) | Outcome::Accepted(_) => None,
+            EgressOutcome::Refused(refusal) => Some(refusal),
+            EgressOutcome::Allowed(_) | EgressOutcome::Accepted(_) => None,
         }
     }
 
@@ -85,15 +85,15 @@ impl Event {
         set("port", self.port.into());
         set("request", self.request.as_deref().into());
         match &self.outcome {
-            Outcome::Allowed(address) => {
+            EgressOutcome::Allowed(address) => {
                 set("verdict", "allowed".into());
                 set("address", address.to_string().into());
             }
-            Outcome::Accepted(peer) => {
+            EgressOutcome::Accepted(peer) => {
                 set("verdict", "accepted".into());
                 set("peer", peer.to_string().into());
             }
-            Outcome::Refused(refusal) => {
+            EgressOutcome::Refused(refusal) => {
                 set("verdict", "refused".into());
                 set("code", refusal.code().as_str().into());
                 set("reason", refusal.code().meaning().into());
@@ -108,9 +108,9 @@ impl fmt::Display for Event {
     /// `allowed api.github.com:443`, `refused evil.test: not granted`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match &self.outcome {
-            Outcome::Allowed(_) => "allowed",
-            Outcome::Accepted(_) => "accepted",
-            Outcome::Refused(_) => "refused",
+            EgressOutcome::Allowed(_) => "allowed",
+            EgressOutcome::Accepted(_) => "accepted",
+            EgressOutcome::Refused(_) => "refused",
         };
         write!(f, "{verdict} {}", self.host)?;
         if let Some(port) = self.port {
@@ -119,7 +119,7 @@ impl fmt::Display for Event {
         if let Some(request) = &self.request {
             write!(f, " {request}")?;
         }
-        if let Outcome::Accepted(peer) = &self.outcome {
+        if let EgressOutcome::Accepted(peer) = &self.outcome {
             write!(f, " from {peer}")?;
         }
         self.refusal().map_or(Ok(()), |refusal| write!(f, ": {}", refusal.code().meaning()))
@@ -142,11 +142,13 @@ mod tests {
 
     #[test]
     fn an_event_is_one_harmless_line() {
-        let refused = Outcome::Refused(Refusal::new(Code::HostNotGranted).grantable("net:connect:evil.test"));
+        let refused =
+            EgressOutcome::Refused(Refusal::new(Code::HostNotGranted).grantable("net:connect:evil.test"));
         let event = Event::new("evil.test", None, refused.clone());
         assert_eq!(event.to_string(), "refused evil.test: not granted");
         assert_eq!(event.to_json()["grant"], "net:connect:evil.test");
-        let allowed = Event::new("api.github.com", Some(443), Outcome::Allowed("1.1.1.1".parse().unwrap()));
+        let allowed =
+            Event::new("api.github.com", Some(443), EgressOutcome::Allowed("1.1.1.1".parse().unwrap()));
         assert_eq!(allowed.to_string(), "allowed api.github.com:443");
         let nasty = Event::new("a\u{1b}[2J\n", Some(80), refused).about("GET", "/\u{202e}\u{0}");
         assert_eq!(nasty.to_string(), "refused a\\u{1b}[2J\\u{a}:80 GET /\\u{202e}\\u{0}: not granted");

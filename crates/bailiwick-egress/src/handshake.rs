@@ -62,7 +62,7 @@ impl Session {
         let said =
             timeout(self.limits.hello, pass_between(client, server, said)).await.map_err(|_| late())??;
         let mut listening = Listening::default();
-        let hello = match listening.hear(&said) {
+        let hello = match listening.read_piece(&said) {
             Some(hello) => hello,
             None => self.listen(client, &mut listening).await?,
         };

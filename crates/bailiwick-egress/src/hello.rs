@@ -75,7 +75,7 @@ impl std::fmt::Debug for Listening {
 
 impl Listening {
     /// Takes the next piece; an answer as soon as there is one.
-    pub fn hear(&mut self, piece: &[u8]) -> Option<Hello> {
+    pub fn read_piece(&mut self, piece: &[u8]) -> Option<Hello> {
         self.bytes.extend_from_slice(piece);
         let heard = match self.bytes.first() {
             None => None,

@@ -115,7 +115,7 @@ fn says_http(bytes: &[u8]) -> bool {
 /// A request to the server itself.
 fn origin(request: &httparse::Request<'_, '_>) -> Result<(Request, Body), Code> {
     let (method, target) = line(request)?;
-    let fields = Fields::of(request)?;
+    let fields = Fields::from_request(request)?;
     let (host, port) = authority(fields.host)?;
     let path = match absolute(target) {
         None if target.starts_with('/') || (target == "*" && method == "OPTIONS") => target,
@@ -182,7 +182,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(request: &httparse::Request<'_, 'a>) -> Result<Self, Code> {
+    pub(crate) fn from_request(request: &httparse::Request<'_, 'a>) -> Result<Self, Code> {
         let host = only(request, "host")?.ok_or(Code::HttpUnreadable)?;
         let length = only(request, "content-length")?;
         let coding = only(request, "transfer-encoding")?;

@@ -19,7 +19,7 @@
 //!
 //! # fn main() -> Result<(), bailiwick_policy::finding::Findings> {
 //! let granted = CapabilitySet::new(["net:connect:api.example.com:443"])?;
-//! let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown())?;
+//! let plan = Plan::for_authority("demo", granted.authority(), &HostFacts::unknown())?;
 //! let rules = Rules::new(plan.network());
 //!
 //! let target = Target::new(Host::new("api.example.com")?, 443);
@@ -77,7 +77,7 @@ mod stream;
 pub use code::Code;
 pub use decide::{Known, Pass, Refusal, Rules, Stream, Target, Verdict, decide};
 pub use entrance::{Entrance, ListenError, Listeners};
-pub use event::{Event, Outcome};
+pub use event::{EgressOutcome, Event};
 pub use hello::{Hello, Listening, Request};
 pub use limits::{Limits, raise_file_limit};
 pub use resolve::{Lookup, Resolver};

@@ -54,7 +54,7 @@ pub(crate) async fn relay(session: Arc<Session>, listener: TcpListener, redirect
             if session.is_reserved(&target) {
                 return session.turn_away(&stream, &target, Code::AddressReserved).await;
             }
-            session.converse(stream, target, Opening::default()).await;
+            session.relay_client(stream, target, Opening::default()).await;
         }
     };
     accept_all(Source::Tcp(listener), serve).await;

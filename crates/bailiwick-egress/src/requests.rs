@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::code::Code;
 use crate::copy::Pulse;
 use crate::decide::{Known, Target, Verdict, decide};
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::hello::{Hello, Request};
 use crate::http::{self, Framing, Head, Parsed};
 use crate::session::{End, Session};
@@ -93,7 +93,7 @@ impl Session {
         match decide(&self.rules, target, Known { addresses: Some(addresses), hello: Some(&hello) }) {
             Verdict::Allow(_) => {
                 let event =
-                    Event::new(&target.host.to_string(), Some(target.port), Outcome::Allowed(address));
+                    Event::new(&target.host.to_string(), Some(target.port), EgressOutcome::Allowed(address));
                 self.tell(event.about(&request.method, &request.path));
                 Ok(())
             }

@@ -21,7 +21,7 @@ use crate::blocks::Blocks;
 use crate::code::Code;
 use crate::copy::{Copier, Pulse};
 use crate::decide::{self, Known, Pass, Refusal, Rules, Target, Verdict, decide};
-use crate::event::{Event, Outcome};
+use crate::event::{EgressOutcome, Event};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
 use crate::names::{Names, WildcardNames};
@@ -169,7 +169,7 @@ impl Session {
     pub(crate) async fn turn_away(&self, client: &Stream, target: &Target, code: Code) {
         let refusal = Refusal::new(code);
         self.tell_refused(target, None, refusal.clone());
-        farewell(client, None, target, &refusal).await;
+        send_refusal(client, None, target, &refusal).await;
     }
 
     /// A place for one more connection; `None`, and an event, if all are taken.
@@ -185,12 +185,12 @@ impl Session {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if complaints.1.take(Instant::now()) {
             drop(complaints);
-            self.tell(Event::new("*", None, Outcome::Refused(Refusal::new(Code::TooManyConnections))));
+            self.tell(Event::new("*", None, EgressOutcome::Refused(Refusal::new(Code::TooManyConnections))));
         }
     }
 
     /// Takes a connection from its first word to its last.
-    pub(crate) async fn converse(&self, client: Stream, target: Target, opening: Opening) {
+    pub(crate) async fn relay_client(&self, client: Stream, target: Target, opening: Opening) {
         let greeting = opening.greeting;
         let mut hello = None;
         let dialled = async {
@@ -207,13 +207,13 @@ impl Session {
             Err(End::Refused(refusal)) => {
                 let request = if let Some(Hello::Http(request)) = &hello { Some(request) } else { None };
                 self.tell_refused(&target, request, refusal.clone());
-                Box::pin(farewell(&client, hello.as_ref(), &target, &refusal)).await;
+                Box::pin(send_refusal(&client, hello.as_ref(), &target, &refusal)).await;
             }
         }
     }
 
     pub(crate) fn tell_refused(&self, target: &Target, request: Option<&Request>, refusal: Refusal) {
-        let event = Event::new(&target.host.to_string(), Some(target.port), Outcome::Refused(refusal));
+        let event = Event::new(&target.host.to_string(), Some(target.port), EgressOutcome::Refused(refusal));
         self.tell(match request {
             Some(request) => event.about(&request.method, &request.path),
             None => event,
@@ -238,7 +238,7 @@ impl Session {
         };
         let mut listening = Listening::default();
         if !opening.said.is_empty() {
-            *hello = listening.hear(&opening.said);
+            *hello = listening.read_piece(&opening.said);
         }
         let mut greeted = false;
         loop {
@@ -275,7 +275,7 @@ impl Session {
             let mut piece = vec![0; 4096];
             loop {
                 let length = client.read(&mut piece).await?;
-                match listening.hear(piece.get(..length).unwrap_or_default()) {
+                match listening.read_piece(piece.get(..length).unwrap_or_default()) {
                     Some(hello) => return Ok(hello),
                     None if length == 0 => return Err(End::Gone),
                     None => {}
@@ -306,7 +306,7 @@ impl Session {
             }
             decide::Stream::Opaque | decide::Stream::Tls => {
                 let host = target.host.to_string();
-                self.tell(Event::new(&host, Some(target.port), Outcome::Allowed(address)));
+                self.tell(Event::new(&host, Some(target.port), EgressOutcome::Allowed(address)));
                 let said = if pass.stream == decide::Stream::Tls {
                     let passage =
                         Passage { client, server: &server, target, addresses: &pass.addresses, address };
@@ -368,7 +368,7 @@ async fn first_to_answer(mut addresses: impl ExactSizeIterator<Item = SocketAddr
 }
 
 /// Tells the client in its own language, if it has said which, and else breaks off.
-async fn farewell(client: &Stream, hello: Option<&Hello>, target: &Target, refusal: &Refusal) {
+async fn send_refusal(client: &Stream, hello: Option<&Hello>, target: &Target, refusal: &Refusal) {
     let words = match hello {
         Some(Hello::Tls { .. } | Hello::Unreadable(Code::TlsUnreadable)) => TLS_DENIED.to_vec(),
         Some(
@@ -414,7 +414,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let session = Session::new(&Network::None, Options::default());
         let target = Target::new(Host::Name("a.test".into()), 443);
-        let size = size_of_val(&session.converse(Stream::from(stream), target, Opening::default()));
+        let size = size_of_val(&session.relay_client(Stream::from(stream), target, Opening::default()));
         assert!(size < 2560, "{size} bytes");
     }
 }

@@ -83,7 +83,7 @@ fn pipe_of_two(bencher: Bencher<'_, '_>) {
 /// The floor: the sandbox of the same authority, started and waited for.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn sandbox_alone(bencher: Bencher<'_, '_>) {
-    let plan = Plan::of("bench", &caveats().authority().unwrap(), &HostFacts::unknown()).unwrap();
+    let plan = Plan::for_authority("bench", &caveats().authority().unwrap(), &HostFacts::unknown()).unwrap();
     bencher.bench_local(|| {
         let null = || {
             std::os::fd::OwnedFd::from(

@@ -14,7 +14,7 @@ mod permit;
 
 pub(crate) use context::Caller;
 pub use context::ToolContext;
-pub(crate) use context::{Look, Only, Place, Stamp, Use, child};
+pub(crate) use context::{Look, Only, OpenedPath, Stamp, Use, child};
 pub use permit::Permit;
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bailiwick_journal::format::{Decision, Digest, Event, Kind};
+use bailiwick_journal::format::{Decision, Digest, Event, RecordKind};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::lattice::Containment;
@@ -69,7 +69,7 @@ const MAX_REWRITES: usize = 8;
 /// ```
 pub struct Gate {
     shared: Arc<Shared>,
-    entries: Vec<Entry>,
+    entries: Vec<GateEntry>,
     names: HashMap<Arc<str>, usize>,
     interceptors: Vec<Box<dyn Interceptor>>,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Shared {
     pub(crate) generation: AtomicU64,
     pub(crate) session: Session,
     pub(crate) journal: Journal,
-    /// Bailiwick's own folders: closed to every tool.
+    /// Bailiwick's own directories: closed to every tool.
     pub(crate) own: Vec<PathBuf>,
     /// Who is told of refused calls.
     pub(crate) on_denied: Option<OnDenied>,
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
 pub(crate) type OnDenied = Arc<dyn Fn(&str, &Value, &Denial) + Send + Sync>;
 
 /// What the gate knows of one tool.
-pub(crate) struct Entry {
+pub(crate) struct GateEntry {
     pub(crate) name: Arc<str>,
     pub(crate) required: Required,
     pub(crate) rules: Rules,
@@ -100,9 +100,9 @@ pub(crate) struct Entry {
     pub(crate) declared: Option<Arc<Authority>>,
 }
 
-impl Entry {
+impl GateEntry {
     /// An event about the tool, with the risk that it declares.
-    fn event(&self, kind: Kind) -> Event {
+    fn event(&self, kind: RecordKind) -> Event {
         let event = Event::new(kind).with_tool(&self.name);
         self.rules.risk().into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))
     }
@@ -134,7 +134,7 @@ pub enum Refusal {
 pub struct Approval(Digest);
 
 impl Approval {
-    pub(crate) fn of(call: &Call) -> Self {
+    pub(crate) fn for_call(call: &Call) -> Self {
         Self(digest(call))
     }
 }
@@ -142,7 +142,7 @@ impl Approval {
 impl Gate {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        entries: Vec<Entry>,
+        entries: Vec<GateEntry>,
         interceptors: Vec<Box<dyn Interceptor>>,
     ) -> Self {
         let names =
@@ -162,7 +162,7 @@ impl Gate {
         self.names.keys().cloned()
     }
 
-    pub(crate) fn entry(&self, index: usize) -> Option<&Entry> {
+    pub(crate) fn entry(&self, index: usize) -> Option<&GateEntry> {
         self.entries.get(index)
     }
 
@@ -200,7 +200,7 @@ impl Gate {
         &self,
         call: Call,
         index: usize,
-        entry: &Entry,
+        entry: &GateEntry,
         counted: &PerTool,
         grant: &Grant,
         approval: Option<Approval>,
@@ -226,8 +226,10 @@ impl Gate {
             counted.return_run();
             return Err(Stop::deny(call, spent()));
         }
-        let event =
-            entry.event(Kind::ToolCalled).with_decision(Decision::Allow).with_args_digest(digest(&call));
+        let event = entry
+            .event(RecordKind::ToolCalled)
+            .with_decision(Decision::Allow)
+            .with_args_digest(digest(&call));
         let called = self.shared.journal.append(event);
         match called.and_then(|ack| self.record_demand(entry, ack.seq).map(|()| ack)) {
             Ok(ack) => {
@@ -269,7 +271,7 @@ impl Gate {
     }
 
     /// The constraints: forbidden, max_invocations, only_after; then the budget.
-    fn check_past(&self, call: &Call, entry: &Entry, grant: &Grant) -> Result<(), Denial> {
+    fn check_past(&self, call: &Call, entry: &GateEntry, grant: &Grant) -> Result<(), Denial> {
         let judged =
             entry.rules.judge_past(&entry.name, grant).map_or_else(Verdict::Deny, |()| Verdict::Allow);
         if let Verdict::Deny(denial) = self.audited(call, judged) {
@@ -288,7 +290,7 @@ impl Gate {
             }
             Verdict::Allow | Verdict::Rewrite(_) | Verdict::Ask(_) | Verdict::Deny(_) => return verdict,
         };
-        let event = Event::new(Kind::CapabilityDenied)
+        let event = Event::new(RecordKind::CapabilityDenied)
             .with_tool(&call.tool)
             .with_decision(Decision::Allow)
             .with_code("would-deny")
@@ -301,7 +303,12 @@ impl Gate {
     }
 
     /// Arguments and interceptors, again after every rewrite; then consent.
-    fn judge(&self, mut call: Call, entry: &Entry, approval: Option<&Approval>) -> Result<Call, Box<Stop>> {
+    fn judge(
+        &self,
+        mut call: Call,
+        entry: &GateEntry,
+        approval: Option<&Approval>,
+    ) -> Result<Call, Box<Stop>> {
         for _ in 0..=MAX_REWRITES {
             let ruled = entry.rules.judge_call(&entry.name, &call.args, self.shared.session.surroundings());
             let ruled = self.audited(&call, ruled);
@@ -340,14 +347,14 @@ impl Gate {
     }
 
     /// What a tool demands was asked for and granted: an event of its own.
-    fn record_demand(&self, entry: &Entry, called: u64) -> Result<(), JournalFault> {
+    fn record_demand(&self, entry: &GateEntry, called: u64) -> Result<(), JournalFault> {
         if !entry.required.is_demanded() {
             return Ok(());
         }
         let lines = entry.required.authority().capabilities().unwrap_or_default();
         let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
         let event = entry
-            .event(Kind::CapabilityGranted)
+            .event(RecordKind::CapabilityGranted)
             .with_decision(Decision::Allow)
             .with_parent(called)
             .with_used_declared_capability(true)
@@ -360,8 +367,8 @@ impl Gate {
     fn record_refusal(&self, call: &Call, code: &'static str, reason: String, grant: Option<String>) {
         let entry = self.position(&call.tool).and_then(|index| self.entries.get(index));
         let event = match entry {
-            Some(entry) => entry.event(Kind::CapabilityDenied),
-            None => Event::new(Kind::CapabilityDenied).with_tool(&call.tool),
+            Some(entry) => entry.event(RecordKind::CapabilityDenied),
+            None => Event::new(RecordKind::CapabilityDenied).with_tool(&call.tool),
         };
         let event = event
             .with_decision(Decision::Deny)
@@ -394,7 +401,7 @@ fn spent() -> Denial {
 }
 
 /// What the tool may touch under the grant: the meet of all that has a say.
-fn effective(entry: &Entry, granted: &Authority) -> Effective {
+fn effective(entry: &GateEntry, granted: &Authority) -> Effective {
     let required = entry.required.authority();
     let missing = match required.within(granted) {
         _ if !entry.required.is_demanded() => None,

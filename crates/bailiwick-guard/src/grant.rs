@@ -75,7 +75,8 @@ impl Missing {
         granted: &Authority,
     ) -> Self {
         let lacks = |line: &Capability| {
-            !Authority::of(std::slice::from_ref(line)).is_ok_and(|one| one.within(granted).holds())
+            !Authority::from_capabilities(std::slice::from_ref(line))
+                .is_ok_and(|one| one.within(granted).holds())
         };
         let smallest = required.capabilities().unwrap_or_default().into_iter().filter(lacks).collect();
         Self { example: example.to_string().into(), request: request.cloned(), smallest }

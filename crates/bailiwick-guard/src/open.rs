@@ -4,7 +4,7 @@
 //! the kernel follows no link at all. If a link appeared in between, the call fails and everything is done again.
 //!
 //! Fails closed when the kernel has no `openat2`, when the path keeps changing, and for anything that is neither
-//! a plain file nor a folder. Residual: a hard link is the file itself; a bind mount is part of the tree.
+//! a plain file nor a directory. Residual: a hard link is the file itself; a bind mount is part of the tree.
 
 use std::fs::File;
 use std::io;
@@ -48,8 +48,8 @@ pub(crate) enum NotOpened {
 /// No link is followed, wherever it stands in the path.
 pub(crate) const NO_LINKS: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 
-/// Opens exactly the folder `path`, which has no links in it, to reach what lies in it.
-pub(crate) fn open_folder(path: &AbsPath) -> Result<OwnedFd, NotOpened> {
+/// Opens exactly the directory `path`, which has no links in it, to reach what lies in it.
+pub(crate) fn open_directory(path: &AbsPath) -> Result<OwnedFd, NotOpened> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat2(rustix::fs::CWD, path.to_string(), flags, Mode::empty(), NO_LINKS);
     opened.map_err(not_opened)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::caveats::Caveats;
@@ -15,7 +15,7 @@ use bailiwick_policy::manifest::{Checked, Stance, ToolPolicy};
 use bailiwick_policy::path::PathScope;
 use serde_json::Value;
 
-use crate::gate::{Approval, Entry, Gate, OnDenied, Permit, Refusal, Shared};
+use crate::gate::{Approval, Gate, GateEntry, OnDenied, Permit, Refusal, Shared};
 use crate::grant::Grant;
 use crate::guarded::AdmittedCall;
 use crate::interceptor::{Approver, Interceptor};
@@ -231,7 +231,7 @@ impl Registry {
         let shared = self.0.gate.shared();
         let generation = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
         let event =
-            Event::new(Kind::SessionEnded).with_code("revoked").with_reason("every grant was revoked");
+            Event::new(RecordKind::SessionEnded).with_code("revoked").with_reason("every grant was revoked");
         drop(shared.journal.append(event));
         generation
     }
@@ -293,19 +293,19 @@ impl Inner {
         let Some(approver) = &self.approver else { return Err(denied(&call, "no one can be asked here")) };
         let journal = &self.gate.shared().journal;
         let event = |kind| Event::new(kind).with_tool(&call.tool).with_reason(question.to_owned());
-        let asked = journal.append(event(Kind::ApprovalAsked).with_decision(Decision::Ask));
+        let asked = journal.append(event(RecordKind::ApprovalAsked).with_decision(Decision::Ask));
         let asked = asked.map_err(|fault| {
             let message = format!("the question cannot be recorded: {fault}");
             ToolError::from(Denial::new(DenialCode::RecordRefused, message))
         })?;
         let consent = approver.ask(&call, question).await;
         let decision = if consent == Consent::Given { Decision::Allow } else { Decision::Deny };
-        let decided = event(Kind::ApprovalDecided).with_decision(decision).with_parent(asked.seq);
+        let decided = event(RecordKind::ApprovalDecided).with_decision(decision).with_parent(asked.seq);
         if consent == Consent::Refused || journal.append(decided).is_err() {
             let advice = approver.advice(&call).unwrap_or_else(|| "the answer was no".to_owned());
             return Err(denied(&call, &advice));
         }
-        let approval = Approval::of(&call);
+        let approval = Approval::for_call(&call);
         self.gate.authorize(call, grant, Some(approval)).map_err(|refusal| match refusal {
             Refusal::Denied(denial) => denial.into(),
             Refusal::NotFound(tool) => ToolFault::NotFound(tool).into(),
@@ -333,7 +333,7 @@ impl RegistryBuilder {
     #[must_use]
     pub fn manifest(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            let declared = Rules::of(checked, tool.name()).map(Rules::without_hosts);
+            let declared = Rules::for_tool(checked, tool.name()).map(Rules::without_hosts);
             *rules = declared.unwrap_or_else(Rules::forbidden);
         }
         self
@@ -343,7 +343,7 @@ impl RegistryBuilder {
     #[must_use]
     pub fn declared_by(mut self, checked: &Checked) -> Self {
         for (tool, rules) in &mut self.tools {
-            if let Some(declared) = Rules::of(checked, tool.name()).map(Rules::without_hosts) {
+            if let Some(declared) = Rules::for_tool(checked, tool.name()).map(Rules::without_hosts) {
                 *rules = declared;
             }
         }
@@ -422,13 +422,13 @@ impl RegistryBuilder {
                 None => (tool.required(), rules),
             };
             let declared = declared(&required, &rules).map(Arc::new);
-            entries.push(Entry { name, required, rules, declared });
+            entries.push(GateEntry { name, required, rules, declared });
             tools.push(tool);
         }
         Ok(self.assembled(tools, entries))
     }
 
-    fn assembled(self, tools: Vec<Box<dyn AnyTool>>, entries: Vec<Entry>) -> Registry {
+    fn assembled(self, tools: Vec<Box<dyn AnyTool>>, entries: Vec<GateEntry>) -> Registry {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
@@ -466,13 +466,13 @@ fn declared(required: &Required, rules: &Rules) -> Option<Authority> {
 
 /// The event of a policy that is not held.
 fn unenforced(tool: &Arc<str>) -> Event {
-    Event::new(Kind::SessionStarted)
+    Event::new(RecordKind::SessionStarted)
         .with_tool(tool)
         .with_code("enforcement.disabled")
         .with_reason("the policy of this tool is not enforced")
 }
 
-/// Bailiwick's own folders, by their names and where these lead.
+/// Bailiwick's own directories, by their names and where these lead.
 fn own(session: &Session, journal: &Journal) -> Vec<PathBuf> {
     let named = session.own().iter().map(PathBuf::as_path).chain([journal.dir()]);
     named.flat_map(|dir| [dir.to_owned(), std::fs::canonicalize(dir).unwrap_or(dir.to_owned())]).collect()

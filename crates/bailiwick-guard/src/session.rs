@@ -59,11 +59,11 @@ impl Session {
         self
     }
 
-    /// The same session, where these folders are Bailiwick's own (settings, trust, keys): no tool sees or changes them.
-    /// The journal's folder always is.
+    /// The same session, where these directories are Bailiwick's own (settings, trust, keys): no tool sees or changes them.
+    /// The journal's directory always is.
     #[must_use]
-    pub fn with_own(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.own.extend(folders);
+    pub fn with_own(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.own.extend(directories);
         self
     }
 

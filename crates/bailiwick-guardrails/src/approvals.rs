@@ -189,7 +189,7 @@ fn new_id(asked: &Question<'_>) -> String {
     // Without randomness the hash and the time tell questions apart: an id is a name, not a secret.
     let _ = getrandom::fill(&mut random);
     let text = format!("{:?} {} {}", random, asked.digest, asked.now);
-    Digest::of(text.as_bytes()).to_string().chars().take(8).collect()
+    Digest::sha256(text.as_bytes()).to_string().chars().take(8).collect()
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
     fn an_approval_is_for_one_call_once_and_for_a_while() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(&dir.path().join("state")).unwrap();
-        let (this, other) = (Digest::of(b"this"), Digest::of(b"other"));
+        let (this, other) = (Digest::sha256(b"this"), Digest::sha256(b"other"));
         let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
         assert_eq!(consult(&state, &asked(this, 1)).unwrap(), Consulted::Waiting(id.clone()), "asked once");
         assert!(answer(&state, "nope", Answer::Approved, 2).unwrap().is_none());
@@ -222,7 +222,7 @@ mod tests {
     fn an_answer_expires_and_a_no_is_a_no() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(&dir.path().join("state")).unwrap();
-        let this = Digest::of(b"this");
+        let this = Digest::sha256(b"this");
         let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
         answer(&state, &id, Answer::Approved, 0).unwrap();
         assert!(!take(&state, this, VALID_US).unwrap(), "over");

@@ -36,7 +36,7 @@ enum Compared {
 }
 
 impl CallRules {
-    pub(crate) fn of(tool: &CheckedTool) -> Self {
+    pub(crate) fn for_tool(tool: &CheckedTool) -> Self {
         let compiled = tool.rules().iter().map(|rule| {
             let pattern = |condition: &Condition| match condition.test() {
                 ArgumentTest::Matches(text) => Pattern::new(text).ok(),
@@ -148,7 +148,7 @@ mod tests {
         let text = format!("name = 'n'\nversion = '1'\n[[tools]]\nname = 't'\n{rules}");
         let facts = HostFacts::unknown().with_variable("WORKSPACE", "/project").unwrap();
         let checked = Manifest::parse(&text).unwrap().check(&facts).unwrap();
-        CallRules::of(checked.tool("t").unwrap()).judge("t", args, &Surroundings::new("/project"))
+        CallRules::for_tool(checked.tool("t").unwrap()).judge("t", args, &Surroundings::new("/project"))
     }
 
     fn rule(when: &str) -> String {

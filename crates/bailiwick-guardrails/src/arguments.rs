@@ -48,7 +48,7 @@ pub enum Treatment {
 
 impl Treatment {
     /// How an argument with this mark is treated; that it is a host says nothing about paths.
-    pub(crate) const fn of(access: ArgumentAccess) -> Option<Self> {
+    pub(crate) const fn for_access(access: ArgumentAccess) -> Option<Self> {
         match access {
             ArgumentAccess::Read => Some(Self::Read),
             ArgumentAccess::Write => Some(Self::Write),

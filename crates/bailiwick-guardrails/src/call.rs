@@ -48,12 +48,12 @@ impl<'a> ToolCall<'a> {
     #[must_use]
     pub fn new(name: &'a str, params: &'a Value, names: &'a Names) -> Self {
         let (server, tool) = names.server_in(name).unwrap_or_else(|| split(name));
-        Self::of(server, tool, params, names)
+        Self::on_server(server, tool, params, names)
     }
 
     /// A call of a server's tool. One that nothing is known of, but that carries a command, is one of the shell.
     #[must_use]
-    pub fn of(server: &'a str, tool: &'a str, params: &'a Value, names: &'a Names) -> Self {
+    pub fn on_server(server: &'a str, tool: &'a str, params: &'a Value, names: &'a Names) -> Self {
         let carries_command = || {
             let command = TELLING_ARGUMENTS.iter().find_map(|name| params.get(name));
             command.is_some_and(|command| command.is_string() || command.is_array()).then_some(SHELL)
@@ -134,7 +134,7 @@ impl<'a> ToolCall<'a> {
 
     pub(crate) fn commands(&self) -> Option<&Commands> {
         self.reading
-            .get_or_init(|| (self.capability() == Some(SHELL)).then(|| Commands::of(self.params)))
+            .get_or_init(|| (self.capability() == Some(SHELL)).then(|| Commands::from_params(self.params)))
             .as_ref()
     }
 
@@ -175,7 +175,7 @@ impl<'a> ToolCall<'a> {
 }
 
 impl Commands {
-    fn of(params: &Value) -> Self {
+    fn from_params(params: &Value) -> Self {
         let reading = shell_text(params).map(|text| shell::read(&text)).unwrap_or_default();
         let texts = reading.commands.iter().flat_map(|one| std::iter::once(&one.plain).chain(&one.variants));
         let all = texts.map(|text| format!("{text}\n")).collect();

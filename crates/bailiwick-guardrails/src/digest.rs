@@ -18,7 +18,7 @@ pub fn digest(call: &Call) -> Digest {
     text.extend_from_slice(call.tool.as_bytes());
     text.push(0);
     write_canonical(&mut text, &call.args);
-    Digest::of(&text)
+    Digest::sha256(&text)
 }
 
 fn write_canonical(out: &mut Vec<u8>, value: &Value) {

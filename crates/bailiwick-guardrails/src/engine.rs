@@ -64,7 +64,7 @@ impl Engine<'_> {
         let Some(manifest) = self.manifest else { return Verdict::Allow };
         let (server, tool) = (call.server(), call.tool());
         let named = call.is_of(manifest.manifest().name(), None);
-        let rules = match Rules::of(manifest, tool) {
+        let rules = match Rules::for_tool(manifest, tool) {
             Some(rules) if named || server == AGENT_SERVER => rules,
             None if named => {
                 let message = format!("the manifest of `{server}` declares no tool `{tool}`");

@@ -80,7 +80,7 @@ impl Policy {
                 None => Self::Absent,
             },
             Ok(Some(text)) => {
-                let digest = Digest::of(text.source.text().as_bytes());
+                let digest = Digest::sha256(text.source.text().as_bytes());
                 match compile(workdir, &text, known == Some(&digest.to_string())) {
                     Ok((written, rails)) => Self::compared(workdir, text, digest, (written, rails), trusted),
                     Err(findings) => Self::Broken(Box::new(Broken { source: text.source, findings })),

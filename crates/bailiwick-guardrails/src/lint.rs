@@ -127,7 +127,7 @@ pub fn test_examples(rails: &Rails) -> (usize, Vec<Finding>) {
 fn fires_on(guard: &Guard, example: &str, rails: &Rails) -> bool {
     let params = example_params(guard, example);
     let (server, tool) = example_tool(guard, &params, rails);
-    let call = ToolCall::of(&server, &tool, &params, rails.names());
+    let call = ToolCall::on_server(&server, &tool, &params, rails.names());
     let hidden =
         guard.matcher.reads_shell(&call) && call.reading().is_some_and(|reading| reading.opaque.is_some());
     hidden || guard.matcher.matches(&call, Sight::Rule).unwrap_or(true)

@@ -191,7 +191,7 @@ impl SessionLog {
         match record {
             Record::Started { .. } => {}
             Record::Admitted { server, tool, key, params, agent, here, .. } => {
-                let call = ToolCall::of(server, tool, params, rails.names());
+                let call = ToolCall::on_server(server, tool, params, rails.names());
                 place(&call, &self.workdir, here.as_ref().unwrap_or(&self.workdir), self.home.as_deref());
                 return self.count(history, &call, key, agent, rails);
             }
@@ -286,7 +286,7 @@ impl OpenLog {
         for record in records {
             match record {
                 Record::Admitted { server, tool, capability, params, agent, here, .. } => {
-                    let call = ToolCall::of(&server, &tool, &params, rails.names());
+                    let call = ToolCall::on_server(&server, &tool, &params, rails.names());
                     let (workdir, home) = (&self.log.workdir, self.log.home.as_deref());
                     place(&call, workdir, here.as_ref().unwrap_or(workdir), home);
                     let matched = rails
@@ -358,7 +358,7 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
 }
 
 fn check(json: &[u8]) -> String {
-    Digest::of(json).to_string().chars().take(CHECK).collect()
+    Digest::sha256(json).to_string().chars().take(CHECK).collect()
 }
 
 /// A file name for whatever an agent calls its session.

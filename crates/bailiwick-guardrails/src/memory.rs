@@ -13,7 +13,7 @@ use super::file::{Good, Policy};
 use super::history::{Cursor, History};
 use super::names::Names;
 use super::rails::Rails;
-use super::react::{self, Outcome, Trigger, Turn};
+use super::react::{self, CallOutcome, Trigger, Turn};
 use super::script::{Script, TIMEOUT, run_all};
 use super::state::{State, StateFault};
 use super::trust::Trust;
@@ -162,7 +162,7 @@ impl SessionRails {
         let id = number.to_string();
         let scripts = react::hooks(
             &good.rails,
-            &Outcome { call: &tool_call, id: &id, result, ending: success.into() },
+            &CallOutcome { call: &tool_call, id: &id, result, ending: success.into() },
             TIMEOUT,
         );
         Scripts { workdir: self.workdir.clone(), scripts }

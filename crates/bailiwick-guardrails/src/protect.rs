@@ -2,7 +2,7 @@
 //!
 //! Refused whatever the rules say: running `bailiwick approve|deny|trust|pins|install|guard init`, naming the state
 //! directory at all, and anything but reading the guardrails file, the scripts it names, the settings that hold
-//! agents' hooks, and their folders.
+//! agents' hooks, and their directories.
 //!
 //! Names are followed through directories, variables, functions, substitutions and quotes as far as the shell's reader
 //! follows them. This reads arguments; for an agent that is not sandboxed it is advisory. Residual: a program that
@@ -72,7 +72,7 @@ pub struct Protected {
     workdir: PathBuf,
     /// Where the agent works now: relative names lead from here.
     here: PathBuf,
-    /// Files and folders that may be read, below the working directory.
+    /// Files and directories that may be read, below the working directory.
     kept: Vec<PathBuf>,
     /// Where the state is; not even to be read.
     state: PathBuf,
@@ -130,7 +130,7 @@ impl Protected {
         reason.map(|reason| Denial::new(DenialCode::GuardrailProtected, format!("[guardrail] {reason}")))
     }
 
-    /// Looks at commands in order, each in the folder that those before it went to.
+    /// Looks at commands in order, each in the directory that those before it went to.
     fn commands(&self, commands: &[Simple], here: &Path) -> Option<String> {
         commands.iter().find_map(|command| {
             let at = self.resolved(&command.here, here).unwrap_or_else(|| here.to_owned());
@@ -221,7 +221,7 @@ impl Protected {
             || spelt.iter().any(|one| word.contains(one))
     }
 
-    /// Why a word is not to be touched: it names a kept file or its folder, perhaps by a pattern.
+    /// Why a word is not to be touched: it names a kept file or its directory, perhaps by a pattern.
     fn kept_because(&self, word: &str, here: &Path) -> Option<String> {
         let word = word.split_once('=').map_or(word, |(_, value)| value);
         let path = self.resolved(word, here)?;
@@ -233,7 +233,7 @@ impl Protected {
             let kept = self.workdir.join(kept);
             may_be(&path, &kept) || followed == self.real(&kept)
         };
-        // In whatever folder the command runs, a file of this name is taken for it.
+        // In whatever directory the command runs, a file of this name is taken for it.
         let same_name = Path::new(word).file_name().is_some_and(|name| name == "guardrails.toml");
         (same_name || self.kept.iter().any(at)).then(|| kept_reason(word))
     }
@@ -285,7 +285,7 @@ const MORE_SETTINGS: &[&[&str]] = &[
     &[".config", "opencode"],
 ];
 
-/// Whether a path, wherever it lies, is one in which an agent keeps its hooks, or their folder.
+/// Whether a path, wherever it lies, is one in which an agent keeps its hooks, or their directory.
 #[must_use]
 pub fn holds_hooks(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
@@ -293,23 +293,24 @@ pub fn holds_hooks(path: &Path) -> bool {
     let last = parts.len().checked_sub(1);
     let parent = last.and_then(|last| last.checked_sub(1));
     let at = |index: Option<usize>| index.and_then(|index| parts.get(index));
-    let listed = hook_settings()
-        .any(|(folder, file)| named(at(last), folder) || named(at(parent), folder) && named(at(last), file));
+    let listed = hook_settings().any(|(directory, file)| {
+        named(at(last), directory) || named(at(parent), directory) && named(at(last), file)
+    });
     listed || MORE_SETTINGS.iter().any(|setting| holds_setting(&parts, setting))
 }
 
-/// Whether a path is one of these settings, lies below them, or is the hidden folder that holds them.
+/// Whether a path is one of these settings, lies below them, or is the hidden directory that holds them.
 fn holds_setting(parts: &[&str], setting: &[&str]) -> bool {
     let fits = |window: &[&str]| window.iter().zip(setting).all(|(part, name)| may_name(part, name));
-    let folder =
+    let directory =
         setting.first().filter(|name| name.starts_with('.') && **name != ".config" && **name != ".github");
     parts.windows(setting.len()).any(fits)
-        || folder.is_some_and(|folder| parts.last().is_some_and(|last| may_name(last, folder)))
+        || directory.is_some_and(|directory| parts.last().is_some_and(|last| may_name(last, directory)))
 }
 
 /// The settings that a program's text speaks of.
 fn mentioned(text: &str) -> Option<String> {
-    let listed = hook_settings().map(|(folder, file)| format!("{folder}/{file}"));
+    let listed = hook_settings().map(|(directory, file)| format!("{directory}/{file}"));
     let mut files = listed.chain(MORE_SETTINGS.iter().map(|setting| setting.join("/")));
     files.find(|file| text.contains(file.as_str()))
 }

@@ -20,7 +20,7 @@ const MAX_TRIGGERS: usize = 64;
 
 /// A call that ended.
 #[derive(Debug)]
-pub(crate) struct Outcome<'a> {
+pub(crate) struct CallOutcome<'a> {
     pub(crate) call: &'a ToolCall<'a>,
     pub(crate) id: &'a str,
     pub(crate) result: &'a str,
@@ -40,7 +40,7 @@ pub(crate) struct Turn<'a> {
 pub(crate) type Trigger = (Option<String>, Value, Vec<usize>);
 
 /// The scripts of every hook that an ended call calls for.
-pub(crate) fn hooks(rails: &Rails, outcome: &Outcome<'_>, timeout: Duration) -> Vec<Script> {
+pub(crate) fn hooks(rails: &Rails, outcome: &CallOutcome<'_>, timeout: Duration) -> Vec<Script> {
     let call = outcome.call;
     let fires = |hook: &&super::rails::Hook| {
         let on = match hook.on {

@@ -52,7 +52,7 @@ impl Rules {
 
     /// The rules of a tool in a checked manifest; `None` if it does not declare the tool.
     #[must_use]
-    pub fn of(checked: &Checked, tool: &str) -> Option<Self> {
+    pub fn for_tool(checked: &Checked, tool: &str) -> Option<Self> {
         let checked_tool = checked.tool(tool)?;
         let authority = checked_tool.authority().clone();
         let declared = checked.manifest().tools().iter().find(|declared| declared.name() == tool)?;
@@ -61,11 +61,12 @@ impl Rules {
             let marks = declared
                 .arguments()
                 .iter()
-                .map(|(name, access)| Some((name.clone(), Treatment::of(*access)?)));
+                .map(|(name, access)| Some((name.clone(), Treatment::for_access(*access)?)));
             files.with_marks(marks.flatten().collect::<BTreeMap<_, _>>())
         });
         let (constraints, risk) = (declared.constraints().clone(), declared.risk());
-        let (hosts, calls) = (HostRules::of(declared, authority.net()), CallRules::of(checked_tool));
+        let (hosts, calls) =
+            (HostRules::for_tool(declared, authority.net()), CallRules::for_tool(checked_tool));
         Some(Self { ceiling: Some(authority), arguments, hosts, calls, constraints, risk, ..Self::none() })
     }
 

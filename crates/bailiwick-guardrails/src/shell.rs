@@ -57,7 +57,7 @@ pub struct Reading {
 /// One simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Simple {
-    /// Program, without its folder, and arguments.
+    /// Program, without its directory, and arguments.
     pub words: Vec<String>,
     /// The program as it was written.
     pub path: String,

@@ -105,7 +105,7 @@ pub(crate) fn hash(workdir: &Path, text: &Text, scripts: &[String]) -> Result<Di
         add(script.as_bytes());
         add(&bytes);
     }
-    Ok(Digest::of(&all))
+    Ok(Digest::sha256(&all))
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
         let state = State::open(&dir.path().join("state")).unwrap();
         state.replace(FILE, br#"{"directories":{"/p":"hash"}}"#, false).unwrap();
         assert_eq!(Trust::load(&state).unwrap().hash(Path::new("/p")), Some("hash"));
-        Trust::add(&state, Path::new("/q"), Digest::of(b"q")).unwrap();
+        Trust::add(&state, Path::new("/q"), Digest::sha256(b"q")).unwrap();
         let both = Trust::load(&state).unwrap();
         assert_eq!((both.version, both.directories().count()), (VERSION, 2));
         state.replace(FILE, br#"{"version":2,"directories":{}}"#, false).unwrap();

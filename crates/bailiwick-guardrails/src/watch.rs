@@ -26,7 +26,7 @@ use super::levels::Level;
 use super::log::{OpenLog, Record, SessionLog};
 use super::names::Names;
 use super::rails::Rails;
-use super::react::{self, Outcome, Turn};
+use super::react::{self, CallOutcome, Turn};
 use super::script::{TIMEOUT, run_all};
 use super::state::{State, StateFault};
 use super::trust::Trust;
@@ -215,7 +215,7 @@ impl Watch {
             level.log.save()?;
             let Policy::Good(good) = &level.policy else { continue };
             let call = ToolCall::new(tool, params, good.rails.names());
-            let outcome = Outcome { call: &call, id: id.unwrap_or_default(), result, ending };
+            let outcome = CallOutcome { call: &call, id: id.unwrap_or_default(), result, ending };
             let scripts = react::hooks(&good.rails, &outcome, self.timeout);
             all.extend(if good.trusted {
                 react::said(&scripts, &run_all(&workdir, &scripts))

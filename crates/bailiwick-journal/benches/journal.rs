@@ -1,7 +1,7 @@
 //! How fast the journal is: what an appender pays, what the writer sustains, and what verification costs.
 #![expect(clippy::unwrap_used, reason = "benchmarks")]
 
-use bailiwick_journal::format::{Chain, Decision, Digest, Event, Kind, SessionId, verify_lines};
+use bailiwick_journal::format::{Chain, Decision, Digest, Event, RecordKind, SessionId, verify_lines};
 use bailiwick_journal::{Durability, Expected, Filter, Journal, Options, records, verify};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -17,7 +17,7 @@ fn session() -> SessionId {
 
 /// What a gate records of a call: shared texts and one digest.
 fn event(tool: &Arc<str>, capability: &Arc<str>) -> Event {
-    Event::new(Kind::CapabilityGranted)
+    Event::new(RecordKind::CapabilityGranted)
         .with_tool(Arc::clone(tool))
         .with_capability(Arc::clone(capability))
         .with_decision(Decision::Allow)

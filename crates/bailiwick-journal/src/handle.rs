@@ -49,7 +49,7 @@ impl Journal {
         let opened = Tape::open(&layout, &session, sealer.public())?;
         let clock = options.clock;
         let (kind, point) = (SealKind::Opened, opened.chain.last());
-        index::add(&layout, &sealer, &index::Entry { kind, session: &session, point, time: clock() })?;
+        index::add(&layout, &sealer, &index::IndexEntry { kind, session: &session, point, time: clock() })?;
 
         let queue = Arc::new(Queue::new(options.clone(), opened.chain.next_seq()));
         let fingerprint = fingerprint(&sealer.public());

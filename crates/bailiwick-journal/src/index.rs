@@ -20,7 +20,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
 /// One thing to be said about a session.
-pub(super) struct Entry<'a> {
+pub(super) struct IndexEntry<'a> {
     pub(super) kind: SealKind,
     pub(super) session: &'a SessionId,
     pub(super) point: Option<Point>,
@@ -28,7 +28,7 @@ pub(super) struct Entry<'a> {
 }
 
 /// Adds an entry; when this returns, it is on disk.
-pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &Entry<'_>) -> Result<(), JournalFault> {
+pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &IndexEntry<'_>) -> Result<(), JournalFault> {
     let path = layout.index();
     let file = layout::open_or_create(&path)?;
     lock(&file).during("lock", &path)?;
@@ -113,7 +113,7 @@ impl Index {
 
     fn note(&mut self, line: &Line<'_>) -> Result<(), &'static str> {
         let Record { entry, .. } = line.record().ok_or("it is not a record")?;
-        let crate::format::Entry::Seal(seal, _) = entry else { return Err("it is not a seal") };
+        let crate::format::RecordBody::Seal(seal, _) = entry else { return Err("it is not a seal") };
         match seal.kind {
             SealKind::Head => return Err("a head does not belong in the index"),
             SealKind::Repaired => {}

@@ -39,7 +39,7 @@ impl Sealer {
 
 /// The fingerprint of a public key: the SHA-256 of its 32 bytes.
 pub fn fingerprint(public: &Digest) -> Digest {
-    Digest::of(public.as_bytes())
+    Digest::sha256(public.as_bytes())
 }
 
 /// The fingerprint of the key in the journal directory `dir`; none when there is no key.
@@ -125,7 +125,7 @@ mod tests {
         let signature = first.sign(b"x");
         assert!(holds(&first.public(), &signature, b"x"));
         assert!(!holds(&first.public(), &signature, b"y"));
-        assert!(!holds(&Digest::of(b""), &signature, b"x"));
+        assert!(!holds(&Digest::sha256(b""), &signature, b"x"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! question. A line that is not a record is handed out as such, with its place.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};
-use crate::format::{Decision, Kind, Line, LineError, MAX_LINE, Record, SessionId};
+use crate::format::{Decision, Line, LineError, MAX_LINE, Record, RecordKind, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Filter {
     /// With this decision.
     pub decision: Option<Decision>,
     /// Of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<RecordKind>,
     /// Not before this time, in microseconds since 1970.
     pub since: Option<u64>,
     /// Before this time.

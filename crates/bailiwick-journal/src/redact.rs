@@ -75,7 +75,7 @@ impl Body {
     /// The digest alone, which is what is stored by default.
     pub fn digest_of(value: &Value) -> Digest {
         // canonical form fails only for numbers that JSON readers disagree on: those are digested as they are
-        Digest::of(
+        Digest::sha256(
             &serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes()),
         )
     }

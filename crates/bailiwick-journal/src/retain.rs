@@ -102,7 +102,7 @@ impl<'a> Sweep<'a> {
         if !self.is_intact(sealer)? {
             return Ok(Retained::Suspect(self.session));
         }
-        let entry = index::Entry {
+        let entry = index::IndexEntry {
             kind: SealKind::Removed,
             session: &self.session,
             point: Some(self.upto),

@@ -111,7 +111,7 @@ impl SharedJournal {
         }
         let opened = Tape::open(&self.layout, &self.session, self.sealer.public())?;
         let (kind, point) = (SealKind::Opened, opened.chain.last());
-        let entry = index::Entry { kind, session: &self.session, point, time: now_us() };
+        let entry = index::IndexEntry { kind, session: &self.session, point, time: now_us() };
         index::add(&self.layout, &self.sealer, &entry)?;
         Ok(End { tape: opened.tape, chain: opened.chain, notes: opened.notes })
     }

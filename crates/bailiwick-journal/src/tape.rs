@@ -10,7 +10,7 @@ use super::index::Index;
 use super::key;
 use super::layout::{self, Layout};
 use crate::format::{
-    Chain, Digest, Event, Kind, Line, Located, Point, SealKind, SessionId, Tamper, verify_lines,
+    Chain, Digest, Event, Line, Located, Point, RecordKind, SealKind, SessionId, Tamper, verify_lines,
 };
 use crate::private;
 use std::fs::File;
@@ -285,7 +285,7 @@ impl Walk {
             return Err(Discontinued::Tampered { code, line, detail });
         }
         self.len = located.offset as u64;
-        self.torn = Some(Torn { bytes: rest.len(), digest: Digest::of(rest) });
+        self.torn = Some(Torn { bytes: rest.len(), digest: Digest::sha256(rest) });
         Ok(())
     }
 
@@ -295,12 +295,12 @@ impl Walk {
         let signed = self.last_head.map_or(0, |seq| seq + 1);
         if self.len > 0 && signed < next {
             let reason = format!("lines up to {} were found without a seal", next - 1);
-            let event = Event::new(Kind::Fault).with_code("journal-unsigned-tail").with_reason(reason);
+            let event = Event::new(RecordKind::Fault).with_code("journal-unsigned-tail").with_reason(reason);
             notes.push(if signed > 0 { event.with_parent(signed - 1) } else { event });
         }
         if let Some(torn) = &self.torn {
             let reason = format!("a torn end of {} bytes was cut off before line {next}", torn.bytes);
-            let event = Event::new(Kind::Fault).with_code("journal-repaired").with_reason(reason);
+            let event = Event::new(RecordKind::Fault).with_code("journal-repaired").with_reason(reason);
             notes.push(event.with_args_digest(torn.digest));
         }
         notes

@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::queue::Queue;
 use super::tape::Tape;
 use super::{JournalFault, Options};
-use crate::format::{Chain, Event, Kind, Point, Seal, SealKind, SessionId};
+use crate::format::{Chain, Event, Point, RecordKind, Seal, SealKind, SessionId};
 use std::sync::Arc;
 
 pub(super) struct Writer {
@@ -99,7 +99,7 @@ impl Writer {
         self.head.sync()?;
         let last = self.chain.last();
         let (kind, time) = (SealKind::Closed, (self.options.clock)());
-        let entry = index::Entry { kind, session: &self.session, point: last, time };
+        let entry = index::IndexEntry { kind, session: &self.session, point: last, time };
         index::add(&self.layout, &self.sealer, &entry)?;
         Ok(last)
     }
@@ -110,7 +110,7 @@ fn recovered(refused: u64, last: u64) -> Event {
         "writing failed and works again: {refused} appends were refused, and lines up to {last} may have been \
          reported as failed before they were written"
     );
-    Event::new(Kind::Fault).with_code("journal-recovered").with_reason(reason)
+    Event::new(RecordKind::Fault).with_code("journal-recovered").with_reason(reason)
 }
 
 /// Tells waiting appenders that nobody writes any more, also when the writer panics.

@@ -2,7 +2,7 @@
 //!
 //! The backend is tried before it is used ([`Backend::probe`]): one that is installed and does not confine is no
 //! backend. Values of variables never appear in a command line. What the artifact needs as files lies in a private
-//! folder that is removed with the sandbox. Limits are ours, not the backend's: it is started within them.
+//! directory that is removed with the sandbox. Limits are ours, not the backend's: it is started within them.
 //!
 //! Fails closed when: the backend is missing or does not confine, the artifact is not one of these three, a file
 //! cannot be written, a file system of the kernel's own is mounted in a granted tree.
@@ -10,8 +10,8 @@
 
 mod backends;
 mod bwrap;
+mod directory;
 mod firejail;
-mod folder;
 mod oci;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use bailiwick_policy::artifact::Artifact;
 use bailiwick_policy::plan::Plan;
 
 pub use backends::Backend;
-use folder::Folder;
+use directory::Directory;
 
 /// Makes everything ready for a command that another backend holds to a plan, and starts nothing. `scratch` is where a
 /// private directory may be made.
@@ -48,11 +48,11 @@ pub(crate) fn prepare(
     let Command { program, args, cwd, env, stdio } = command;
     HostProcess::prepare(plan, held, (stdio, options), || {
         let command = Program { program, args, cwd, env };
-        let folder = Folder::write(scratch, artifact.files())?;
+        let directory = Directory::write(scratch, artifact.files())?;
         match backend {
-            Backend::Bwrap => bwrap::command_line(plan, artifact, &command, folder),
-            Backend::Runc | Backend::Crun => oci::command_line(backend, plan, &command, folder),
-            Backend::Firejail => firejail::command_line(plan, artifact, &command, folder),
+            Backend::Bwrap => bwrap::command_line(plan, artifact, &command, directory),
+            Backend::Runc | Backend::Crun => oci::command_line(backend, plan, &command, directory),
+            Backend::Firejail => firejail::command_line(plan, artifact, &command, directory),
         }
     })
 }
@@ -100,7 +100,7 @@ fn values<'a>(plan: &'a Plan, command: &'a Program) -> impl Iterator<Item = (&'a
 /// A backend with an environment of its own that says nothing of the caller's.
 fn plain_command(program: &Path, command: &Program) -> process::Command {
     let mut plain = process::Command::new(program);
-    plain.env_clear().env("PATH", bailiwick_policy::plan::PROGRAM_FOLDERS.join(":"));
+    plain.env_clear().env("PATH", bailiwick_policy::plan::PROGRAM_DIRECTORIES.join(":"));
     plain.current_dir(command.cwd.as_deref().unwrap_or(Path::new("/")));
     plain
 }

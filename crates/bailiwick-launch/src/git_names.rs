@@ -16,7 +16,7 @@ mod config;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use config::{Entry, entries};
+use config::{ConfigVariable, entries};
 
 /// The most directories that are looked at for repositories.
 const MAX_DIRECTORIES: usize = 512;
@@ -150,7 +150,7 @@ impl Reader<'_> {
     }
 
     /// Words of a command that name a file in the work tree: the program, or a script that it is given.
-    fn add_words(&mut self, entry: &Entry) {
+    fn add_words(&mut self, entry: &ConfigVariable) {
         let words = entry.value.split(|c: char| c.is_whitespace() || "'\"!;|&()<>=".contains(c));
         for word in words.filter(|word| !word.is_empty()) {
             let path = lexical(&self.expanded(&self.repository.work_tree, word));

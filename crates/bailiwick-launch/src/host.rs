@@ -105,7 +105,7 @@ impl HostPlanner {
     /// # Errors
     /// Why there is none.
     pub fn authority_plan(self, name: &str, authority: &Authority) -> Result<Plan, PlanError> {
-        self.plan(|facts| Plan::of(name, authority, facts))
+        self.plan(|facts| Plan::for_authority(name, authority, facts))
     }
 
     /// The plan that `make` builds, with what this host has at its paths.

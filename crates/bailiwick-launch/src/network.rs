@@ -6,9 +6,9 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_confine::EgressSockets;
-use bailiwick_egress::{Egress, Entrance, Event as NetworkEvent, Listeners, Options, Outcome};
+use bailiwick_egress::{Egress, EgressOutcome, Entrance, Event as NetworkEvent, Listeners, Options};
 use bailiwick_egress::{Resolver, Running, Sockets};
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::manifest::Origin;
 use bailiwick_policy::net::{Host, NetRule};
 use bailiwick_policy::plan::{Network, Plan};
@@ -115,18 +115,18 @@ impl GrantLines {
 pub fn network_event(decided: &NetworkEvent, tool: &str) -> Event {
     let port = decided.port().map(|port| format!(":{port}")).unwrap_or_default();
     match decided.outcome() {
-        Outcome::Allowed(address) => Event::new(Kind::EgressAllowed)
+        EgressOutcome::Allowed(address) => Event::new(RecordKind::EgressAllowed)
             .with_tool(tool.to_owned())
             .with_capability(format!("net:connect:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("reached at {address}")),
-        Outcome::Accepted(peer) => Event::new(Kind::EgressAllowed)
+        EgressOutcome::Accepted(peer) => Event::new(RecordKind::EgressAllowed)
             .with_tool(tool.to_owned())
             .with_capability(format!("net:listen:{}{port}", written(decided.host())))
             .with_decision(Decision::Allow)
             .with_reason(format!("a connection from {peer} was handed in")),
-        Outcome::Refused(refusal) => {
-            let event = Event::new(Kind::EgressDenied)
+        EgressOutcome::Refused(refusal) => {
+            let event = Event::new(RecordKind::EgressDenied)
                 .with_tool(tool.to_owned())
                 .with_decision(Decision::Deny)
                 .with_code(refusal.code().as_str())

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use bailiwick_egress::Event as NetworkEvent;
-use bailiwick_journal::format::{Decision, Enforcement, Event, Kind, TokenError};
+use bailiwick_journal::format::{Decision, Enforcement, Event, RecordKind, TokenError};
 use bailiwick_journal::{Journal, JournalFault, SharedJournal};
 use bailiwick_policy::enforcement::Coverage;
 use bailiwick_policy::plan::Plan;
@@ -139,7 +139,7 @@ impl Recorder {
     /// Why it cannot be recorded. Nothing may be started then.
     pub(crate) fn begin(self, plan: &Plan, held: &Coverage) -> Result<Recorded, RecordError> {
         let levels = held.iter().map(|(aspect, held)| (aspect.as_str(), held.level.as_str()));
-        let event = Event::new(Kind::SandboxStarted)
+        let event = Event::new(RecordKind::SandboxStarted)
             .with_plan_hash(plan.digest())
             .with_enforcement(Enforcement::new(levels.collect::<Vec<_>>())?);
         self.start(event)
@@ -150,7 +150,7 @@ impl Recorder {
     /// # Errors
     /// Why it cannot be recorded. Nothing may be started then.
     pub fn begin_unconfined(self, plan: &Plan) -> Result<Recorded, RecordError> {
-        let event = Event::new(Kind::SandboxStarted)
+        let event = Event::new(RecordKind::SandboxStarted)
             .with_decision(Decision::Allow)
             .with_code("unconfined")
             .with_reason("a person asked for no sandbox")
@@ -240,7 +240,7 @@ impl Recorded {
             drop(writer.join());
         }
         let lasted = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let event = Event::new(Kind::SandboxEnded).with_reason(how.to_owned()).with_duration_us(lasted);
+        let event = Event::new(RecordKind::SandboxEnded).with_reason(how.to_owned()).with_duration_us(lasted);
         self.recorder.append(event, true).map(|_| ())
     }
 }

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::sleep;
 
-use ask::{Asked, Seal};
+use ask::{AskState, Seal};
 use catalogue::{Behaviour, Catalogue, List};
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -95,7 +95,7 @@ impl Fixture {
 
     async fn change(&self, list: List, context: &RequestContext<RoleServer>) -> CallToolResult {
         self.changes(list).fetch_add(1, Ordering::Relaxed);
-        let _nobody_listens = self.stage.changes.send(list);
+        let _no_listener = self.stage.changes.send(list);
         if !is_modern(context) {
             let _gone = match list {
                 List::Tools => context.peer.notify_tool_list_changed().await,
@@ -185,8 +185,8 @@ impl ServerHandler for Fixture {
                 let seal = ask.sealed.then_some(&self.stage.seal);
                 let retry = ask::Retry { answers: request.input_responses, state: request.request_state };
                 match ask::ask(&request.name, &ask.rounds, seal, &scope, retry, &context).await? {
-                    Asked::Open(required) => return Ok(required.into()),
-                    Asked::Answered(scope) => fill::read(&ask.answer, &scope)?,
+                    AskState::Open(required) => return Ok(required.into()),
+                    AskState::Answered(scope) => fill::read(&ask.answer, &scope)?,
                 }
             }
         };
@@ -215,8 +215,10 @@ impl ServerHandler for Fixture {
         let scope = arguments(request.arguments.as_ref());
         let retry = ask::Retry { answers: request.input_responses, state: request.request_state };
         match ask::ask(&request.name, &entry.rounds(), None, &scope, retry, &context).await? {
-            Asked::Open(required) => Ok(required.into()),
-            Asked::Answered(scope) => Ok(GetPromptResult::new(fill::read(&entry.messages, &scope)?).into()),
+            AskState::Open(required) => Ok(required.into()),
+            AskState::Answered(scope) => {
+                Ok(GetPromptResult::new(fill::read(&entry.messages, &scope)?).into())
+            }
         }
     }
 

@@ -12,7 +12,7 @@ mod sessions;
 use std::future::Future;
 use std::sync::Arc;
 
-use bailiwick_door::{Entry, Limits, Listening, Token};
+use bailiwick_door::{DoorRules, Limits, Listening, Token};
 use rmcp::ServerHandler;
 
 use crate::fixture::Fixture;
@@ -32,7 +32,7 @@ pub async fn serve<H: ServerHandler + Send + 'static>(
     stop: impl Future<Output = ()>,
 ) {
     let exchange = Arc::new(Exchange::new(limits, handler));
-    listening.serve(Entry::with_token(PATH, token), limits, exchange, stop).await;
+    listening.serve(DoorRules::with_token(PATH, token), limits, exchange, stop).await;
 }
 
 /// Serves the conformance fixture; without a token, to every process of this machine.
@@ -44,8 +44,8 @@ pub async fn serve_fixture(
     stop: impl Future<Output = ()>,
 ) {
     let entry = match token {
-        Some(token) => Entry::with_token(PATH, token),
-        None => Entry::for_everyone(PATH),
+        Some(token) => DoorRules::with_token(PATH, token),
+        None => DoorRules::for_everyone(PATH),
     };
     let exchange = Arc::new(Exchange::new(limits, move || fixture.clone()));
     listening.serve(entry, limits, exchange, stop).await;

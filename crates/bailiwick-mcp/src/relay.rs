@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use bailiwick_guard::Grant;
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::denial::DenialCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OnceCell, oneshot};
@@ -195,7 +195,7 @@ impl Shared {
             Some(Redacted { text, count }) => {
                 let reason = format!("{count} values of secrets were taken out of what the server says");
                 drop(self.options.journal.append(
-                    Event::new(Kind::CapabilityDenied).with_code("secret-redacted").with_reason(reason),
+                    Event::new(RecordKind::CapabilityDenied).with_code("secret-redacted").with_reason(reason),
                 ));
                 self.to_client.push(text.into_bytes());
             }
@@ -205,7 +205,7 @@ impl Shared {
     /// Records that something was not passed on.
     fn record_refusal(&self, code: DenialCode, reason: &str) {
         self.options.counts.count_denial();
-        let event = Event::new(Kind::CapabilityDenied)
+        let event = Event::new(RecordKind::CapabilityDenied)
             .with_decision(Decision::Deny)
             .with_code(code.as_str())
             .with_reason(reason.to_owned());

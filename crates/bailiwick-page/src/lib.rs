@@ -17,7 +17,7 @@ const NO_CONTENT: [&str; 6] = ["script", "style", "noscript", "template", "ifram
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// What of it was taken.
-    pub kind: Kind,
+    pub kind: PageKind,
     /// What it calls itself.
     pub title: Option<String>,
     /// The content.
@@ -27,7 +27,7 @@ pub struct Page {
 /// What of a page was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PageKind {
     /// Its main content.
     Article,
     /// All of it.
@@ -38,7 +38,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl PageKind {
     /// Its name, as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -54,7 +54,7 @@ impl Kind {
 impl Page {
     /// A page of which only the text or the source is known.
     #[must_use]
-    pub const fn plain(kind: Kind, markdown: String) -> Self {
+    pub const fn plain(kind: PageKind, markdown: String) -> Self {
         Self { kind, title: None, markdown }
     }
 }
@@ -76,26 +76,26 @@ fn extracted(html: String, url: &str) -> Page {
         .windows(2)
         .filter(|pair| matches!(pair, [b'<', letter] if letter.is_ascii_alphabetic()));
     if elements.count() > MAX_ELEMENTS {
-        return Page::plain(Kind::Source, html);
+        return Page::plain(PageKind::Source, html);
     }
     let config =
         Config { max_elements_to_parse: MAX_ELEMENTS, text_mode: TextMode::Markdown, ..Default::default() };
     let Ok(mut reader) = Readability::new(html.as_str(), Some(url), Some(config)) else {
-        return Page::plain(Kind::Source, html);
+        return Page::plain(PageKind::Source, html);
     };
     if nests_deeper_than(MAX_NESTING, &reader) {
-        return Page::plain(Kind::Text, reader.doc.text().to_string());
+        return Page::plain(PageKind::Text, reader.doc.text().to_string());
     }
     without_running_links(&reader);
     let title = reader.get_article_title().to_string();
     let whole = reader.doc.md(Some(&NO_CONTENT)).to_string();
     match reader.parse() {
         Ok(article) if !article.text_content.trim().is_empty() => Page {
-            kind: Kind::Article,
+            kind: PageKind::Article,
             title: Some(article.title),
             markdown: article.text_content.to_string(),
         },
-        _ => Page { kind: Kind::Page, title: Some(title), markdown: whole },
+        _ => Page { kind: PageKind::Page, title: Some(title), markdown: whole },
     }
 }
 
@@ -135,15 +135,15 @@ mod tests {
 
     use super::*;
 
-    fn kind(html: String) -> Kind {
+    fn kind(html: String) -> PageKind {
         read(html, "https://example.com/").unwrap().kind
     }
 
     #[test]
     fn hostile_pages_come_as_text_or_source() {
-        assert_eq!(kind("<p>Words.</p>".to_owned()), Kind::Article);
-        assert_eq!(kind(format!("{}deep", "<div>".repeat(2 * MAX_NESTING))), Kind::Text);
-        assert_eq!(kind("<b>".repeat(MAX_ELEMENTS + 1)), Kind::Source);
+        assert_eq!(kind("<p>Words.</p>".to_owned()), PageKind::Article);
+        assert_eq!(kind(format!("{}deep", "<div>".repeat(2 * MAX_NESTING))), PageKind::Text);
+        assert_eq!(kind("<b>".repeat(MAX_ELEMENTS + 1)), PageKind::Source);
     }
 
     #[test]
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn a_kind_is_written_as_it_is_named() {
-        for kind in [Kind::Article, Kind::Page, Kind::Source, Kind::Text] {
-            let written: Result<Kind, serde::de::value::Error> =
-                Kind::deserialize(kind.name().into_deserializer());
+        for kind in [PageKind::Article, PageKind::Page, PageKind::Source, PageKind::Text] {
+            let written: Result<PageKind, serde::de::value::Error> =
+                PageKind::deserialize(kind.name().into_deserializer());
             assert_eq!(written, Ok(kind));
         }
     }

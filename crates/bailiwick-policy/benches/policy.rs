@@ -15,7 +15,7 @@ fn main() {
 
 fn authority(lines: &[&str]) -> Authority {
     let lines: Vec<Capability> = lines.iter().map(|line| line.parse().expect("a capability")).collect();
-    Authority::of(&lines).expect("resolved")
+    Authority::from_capabilities(&lines).expect("resolved")
 }
 
 /// A grant on six axes, as a session would hold it.

@@ -25,7 +25,7 @@ pub struct Artifact {
 /// A file in a target's own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactFile {
-    /// Its name, as `--out` writes it: relative, at most one folder deep.
+    /// Its name, as `--out` writes it: relative, at most one directory deep.
     pub name: String,
     /// Its text.
     pub text: String,
@@ -160,7 +160,7 @@ impl Artifact {
 impl EgressRule {
     /// The rule as whoever enforces names and ports alone sees it.
     #[must_use]
-    pub fn of(rule: &NetRule) -> Self {
+    pub fn from_rule(rule: &NetRule) -> Self {
         Self { host: rule.host().to_string(), ports: rule.ports(), block_private: !rule.opens_private() }
     }
 
@@ -187,7 +187,7 @@ fn egress(plan: &Plan) -> Vec<EgressRule> {
                 block_private: true,
             }]
         }
-        Network::Allow(rules) => rules.iter().map(|rule| EgressRule::of(&rule.value)).collect(),
+        Network::Allow(rules) => rules.iter().map(|rule| EgressRule::from_rule(&rule.value)).collect(),
     };
     let mut seen = std::collections::HashSet::new();
     rules.retain(|rule| {

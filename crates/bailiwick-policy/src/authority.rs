@@ -198,10 +198,10 @@ impl Authority {
             Request::Delete(path) => self.delete.covers(path),
             Request::Net(request) => self.net.allows(request),
             Request::Listen(listen) => self.listen.allows(*listen),
-            Request::Spawn(spawn) => self.exec.of(&spawn.program).contains(spawn.flags()),
-            Request::ReadEnv(name) => self.env.of(name).contains(env_flags::READ),
-            Request::InjectEnv(name) => self.env.of(name).contains(request::inject_flag(name)),
-            Request::Ipc(endpoint) => self.ipc.of(endpoint).contains(ALLOWED),
+            Request::Spawn(spawn) => self.exec.flags_for(&spawn.program).contains(spawn.flags()),
+            Request::ReadEnv(name) => self.env.flags_for(name).contains(env_flags::READ),
+            Request::InjectEnv(name) => self.env.flags_for(name).contains(request::inject_flag(name)),
+            Request::Ipc(endpoint) => self.ipc.flags_for(endpoint).contains(ALLOWED),
             Request::Clock(actions) => self.clock.contains(clock_flags(*actions)),
         }
     }
@@ -209,7 +209,7 @@ impl Authority {
     /// Whether the authority is good in this generation.
     #[must_use]
     pub fn allows_generation(&self, generation: u64) -> bool {
-        self.generations.of(&generation).contains(ALLOWED)
+        self.generations.flags_for(&generation).contains(ALLOWED)
     }
 
     /// How many calls it is good for.
@@ -233,7 +233,7 @@ impl Authority {
     /// The programs that a line names and that may be started, also where every program may be: a sandbox shows them
     /// wherever they lie.
     pub(crate) fn named_programs(&self) -> impl Iterator<Item = (&Program, Flags)> {
-        let flags = |program| (program, self.exec.of(program));
+        let flags = |program| (program, self.exec.flags_for(program));
         self.programs.iter().map(flags).filter(|(_, flags)| flags.contains(exec_flags::SPAWN))
     }
 

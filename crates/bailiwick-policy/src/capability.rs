@@ -43,7 +43,7 @@ pub enum Capability {
         program: Option<Program>,
         /// The program brings a sandbox of its own.
         nested_sandbox: bool,
-        /// The program may lie in a folder that the sandbox can write.
+        /// The program may lie in a directory that the sandbox can write.
         from_writable: bool,
     },
     /// `env:…`

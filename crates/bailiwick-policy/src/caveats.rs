@@ -2,7 +2,7 @@
 //!
 //! Each string axis is `"all"` or `{"only": [...]}`, `max_calls` is `"unlimited"` or `{"at_most": N}`. Unlike
 //! elsewhere a misspelt axis is a finding. `"all"` never includes what a refinement must say out loud: private
-//! addresses, raw protocols, variables that load code, programs from writable folders.
+//! addresses, raw protocols, variables that load code, programs from writable directories.
 
 use std::collections::BTreeSet;
 
@@ -227,7 +227,7 @@ fn read_entry(axis: TextAxis, entry: &str) -> Result<Capability, Finding> {
 
 fn read(node: &Node<'_>) -> Result<Caveats, Findings> {
     let mut found = Collector::default();
-    let mut fields = Fields::of(node, "a grant", Code::CaveatsShape)?.closed();
+    let mut fields = Fields::from_node(node, "a grant", Code::CaveatsShape)?.closed();
     let mut caveats = Caveats::bottom();
     for (key, axis) in [
         ("fs_read", TextAxis::Read),

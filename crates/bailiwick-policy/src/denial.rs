@@ -41,7 +41,7 @@ crate::code_table! {
         ClientFeatureRefused "client-feature-refused": "the server asked the client for something that it may not ask for";
         PathUnreadable "path-unreadable": "the path cannot be judged";
         PathChanged "path-changed": "the path led elsewhere while it was opened";
-        PathNotAFile "path-not-a-file": "the path is neither a plain file nor a folder";
+        PathNotAFile "path-not-a-file": "the path is neither a plain file nor a directory";
         RecordRefused "record-refused": "the call could not be recorded, and nothing runs unrecorded";
     }
 }

@@ -86,7 +86,7 @@ impl Difference {
 ///
 /// let with = |path: &str| {
 ///     let text = format!("name = 'n'\nversion = '1'\n[[tools]]\nname = 't'\ncapabilities = ['fs:read:{path}']\n");
-///     Ok::<_, bailiwick_policy::finding::Findings>(Snapshot::of(Manifest::parse(&text)?)?)
+///     Ok::<_, bailiwick_policy::finding::Findings>(Snapshot::from_manifest(Manifest::parse(&text)?)?)
 /// };
 /// assert!(Diff::between(&with("/a")?, &with("/")?)?.widens());
 /// assert!(!Diff::between(&with("/a")?, &with("/a/b")?)?.widens());

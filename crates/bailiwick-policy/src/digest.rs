@@ -16,12 +16,12 @@ impl Digest {
     pub const ZERO: Self = Self([0; 32]);
 
     /// The SHA-256 of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn sha256(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// The SHA-256 of several pieces, as if they were one.
-    pub fn of_parts(parts: &[&[u8]]) -> Self {
+    pub fn sha256_of_parts(parts: &[&[u8]]) -> Self {
         let mut sha = Sha256::new();
         for part in parts {
             sha.update(part);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn hex_goes_both_ways_and_only_lower_case_is_read() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::sha256(b"abc");
         let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(digest.to_string(), hex);
         assert_eq!(hex.parse(), Ok(digest));
@@ -161,6 +161,6 @@ mod tests {
         for bad in ["", "ba", &hex.to_uppercase(), &hex.replace('b', "g"), &format!("{hex}00")] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
-        assert_eq!(Digest::of_parts(&[b"a", b"", b"bc"]), digest);
+        assert_eq!(Digest::sha256_of_parts(&[b"a", b"", b"bc"]), digest);
     }
 }

@@ -41,12 +41,12 @@ pub enum Value<'t> {
     /// A list.
     List(Vec<Node<'t>>),
     /// A table or object, in the order of the text.
-    Table(Vec<Entry<'t>>),
+    Table(Vec<TableEntry<'t>>),
 }
 
 /// One field of a table.
 #[derive(Debug, Clone)]
-pub struct Entry<'t> {
+pub struct TableEntry<'t> {
     /// Its key.
     pub key: Cow<'t, str>,
     /// Where the key stands.
@@ -135,7 +135,7 @@ impl<'t> Node<'t> {
     ///
     /// # Errors
     /// A finding of `code` if it is something else.
-    pub fn table(&self, code: Code) -> Result<&[Entry<'t>], Finding> {
+    pub fn table(&self, code: Code) -> Result<&[TableEntry<'t>], Finding> {
         match &self.value {
             Value::Table(entries) => Ok(entries),
             Value::Null | Value::Text { .. } | Value::Bool(_) | Value::Number(_) | Value::List(_) => {

@@ -174,7 +174,7 @@ impl Held {
 /// ```
 /// use bailiwick_policy::enforcement::{Aspect, Coverage, Floor, Held, Level, Requirement};
 ///
-/// let coverage = Coverage::of(|aspect| match aspect {
+/// let coverage = Coverage::from_fn(|aspect| match aspect {
 ///     Aspect::Network => Held::unsupported("it opens no namespace"),
 ///     _ => Held::kernel("mounts"),
 /// });
@@ -188,7 +188,7 @@ pub struct Coverage(BTreeMap<Aspect, Held>);
 impl Coverage {
     /// Asks about each aspect in turn.
     #[must_use]
-    pub fn of(held: impl FnMut(Aspect) -> Held) -> Self {
+    pub fn from_fn(held: impl FnMut(Aspect) -> Held) -> Self {
         let mut held = held;
         Self(Aspect::ALL.into_iter().map(|aspect| (aspect, held(aspect))).collect())
     }
@@ -362,8 +362,8 @@ mod tests {
 
     #[test]
     fn a_floor_is_compared_aspect_by_aspect() {
-        let coverage = Coverage::of(|aspect| match aspect {
-            Aspect::Files => Held::kernel("mounts").superset("a glob became its folder"),
+        let coverage = Coverage::from_fn(|aspect| match aspect {
+            Aspect::Files => Held::kernel("mounts").superset("a glob became its directory"),
             Aspect::Network => Held::mediated("egress"),
             Aspect::Exec
             | Aspect::Environment
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(aspects, ["fs", "net", "exec"]);
         assert_eq!(
             missed[0].to_string(),
-            "`fs` must be `kernel:exact` and is `kernel` (superset): mounts; a glob became its folder"
+            "`fs` must be `kernel:exact` and is `kernel` (superset): mounts; a glob became its directory"
         );
     }
 

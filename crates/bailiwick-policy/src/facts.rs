@@ -9,17 +9,17 @@ use crate::path::AbsPath;
 #[derive(Debug, Clone, Default)]
 pub struct HostFacts {
     variables: BTreeMap<String, AbsPath>,
-    places: BTreeMap<AbsPath, (AbsPath, Place)>,
+    places: BTreeMap<AbsPath, (AbsPath, PathKind)>,
     protected: Vec<AbsPath>,
     locked: Vec<AbsPath>,
 }
 
 /// What the host has at a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PathKind {
     /// Nothing.
     Missing,
-    /// A folder.
+    /// A directory.
     Directory,
     /// A file, a device or a socket.
     File,
@@ -57,18 +57,18 @@ impl HostFacts {
 
     /// The same host, where `path` really lies at `source`, and what is there.
     #[must_use]
-    pub fn with_place(mut self, path: AbsPath, source: AbsPath, place: Place) -> Self {
+    pub fn with_place(mut self, path: AbsPath, source: AbsPath, place: PathKind) -> Self {
         self.places.insert(path, (source, place));
         self
     }
 
     /// What the host has at the paths that it was asked about.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&AbsPath, Place)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&AbsPath, PathKind)> {
         self.places.iter().map(|(path, (_, place))| (path, *place))
     }
 
     /// Where `path` really lies and what is there, as far as it was asked.
-    pub(crate) fn located(&self, path: &AbsPath) -> (AbsPath, Option<Place>) {
+    pub(crate) fn located(&self, path: &AbsPath) -> (AbsPath, Option<PathKind>) {
         self.places
             .get(path)
             .map_or_else(|| (path.clone(), None), |(source, place)| (source.clone(), Some(*place)))

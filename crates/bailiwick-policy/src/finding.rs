@@ -7,7 +7,7 @@ mod code;
 mod source;
 
 pub use code::{Code, Severity};
-pub use source::{Place, Source};
+pub use source::{LineColumn, Source};
 
 use std::fmt;
 

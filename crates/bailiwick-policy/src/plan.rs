@@ -11,7 +11,7 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
-pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_FOLDERS, STUBS};
+pub use base::{BASE, BaseEntry, BaseKind, MASKED, PROGRAM_DIRECTORIES, STUBS};
 pub use explain::Explained;
 pub use files::{FileGrant, Mount};
 pub use ports::Ports;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use crate::authority::Authority;
 use crate::capability::{Capability, ClockActions, Endpoint, Program};
 use crate::enforcement::{Aspect, Floor, Level, Requirement};
-use crate::facts::{HostFacts, Place};
+use crate::facts::{HostFacts, PathKind};
 use crate::finding::Finding;
 use crate::manifest::{Checked, CheckedTool, Limits, Origin};
 use crate::net::{HostPattern, Listen, NetRule};
@@ -36,7 +36,7 @@ use crate::path::AbsPath;
 /// use bailiwick_policy::plan::Plan;
 ///
 /// let granted = CapabilitySet::new(["fs:read:/data", "fs:read,write:/out"])?;
-/// let plan = Plan::of("report", granted.authority(), &HostFacts::unknown())?;
+/// let plan = Plan::for_authority("report", granted.authority(), &HostFacts::unknown())?;
 /// let writable: Vec<_> = plan.files().iter().filter(|file| file.writable()).map(|file| file.path().to_string()).collect();
 /// assert_eq!(writable, ["/out"]);
 /// # Ok::<(), bailiwick_policy::finding::Findings>(())
@@ -57,7 +57,7 @@ pub struct Plan {
     protected: Vec<AbsPath>,
     locked: Vec<AbsPath>,
     /// What the host has, where it was asked.
-    places: BTreeMap<AbsPath, Place>,
+    places: BTreeMap<AbsPath, PathKind>,
     lines: Vec<Line>,
     named: Vec<AbsPath>,
 }
@@ -123,7 +123,7 @@ pub struct ProgramGrant {
 pub struct Spawning {
     /// It brings a sandbox of its own, for which it needs namespaces.
     pub nested_sandbox: bool,
-    /// It may lie in a folder that the sandbox can write.
+    /// It may lie in a directory that the sandbox can write.
     pub from_writable: bool,
 }
 
@@ -179,7 +179,7 @@ impl Plan {
     ///
     /// # Errors
     /// A finding if no list of rules says what is allowed.
-    pub fn of(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Self, Finding> {
+    pub fn for_authority(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Self, Finding> {
         build::of_authority(name, authority, facts)
     }
 
@@ -240,12 +240,12 @@ impl Plan {
 
     /// The places that every sandbox shows, without those that the host is known not to have.
     pub fn base(&self) -> impl Iterator<Item = &'static BaseEntry> {
-        BASE.iter().filter(|entry| self.place(entry.path) != Some(Place::Missing))
+        BASE.iter().filter(|entry| self.place(entry.path) != Some(PathKind::Missing))
     }
 
     /// What the host has at a path, if it was asked.
     #[must_use]
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<PathKind> {
         if self.places.is_empty() {
             return None;
         }
@@ -319,7 +319,7 @@ impl Plan {
         self.exec.spawnings().any(|spawning| spawning.nested_sandbox)
     }
 
-    /// Whether a program may be started from a folder that the sandbox can write.
+    /// Whether a program may be started from a directory that the sandbox can write.
     #[must_use]
     pub fn from_writable(&self) -> bool {
         self.exec.spawnings().any(|spawning| spawning.from_writable)

@@ -29,7 +29,7 @@ impl HookRecords {
             return Ok(Self::default());
         };
         let mut found = Collector::default();
-        let mut fields = Fields::of(&journal.node, "the table `journal`", Code::CaveatsShape)?;
+        let mut fields = Fields::from_node(&journal.node, "the table `journal`", Code::CaveatsShape)?;
         let hooks =
             fields.optional("hooks").and_then(|node| match found.keep(node.text(Code::CaveatsShape))? {
                 "refused" => Some(Self::Refused),
@@ -44,21 +44,21 @@ impl HookRecords {
     }
 }
 
-/// The folders of `[programs] path`, in their order; none if the table is not there.
+/// The directories of `[programs] path`, in their order; none if the table is not there.
 ///
 /// # Errors
 /// A finding for every entry that is no absolute path.
 ///
 /// # Examples
 /// ```
-/// use bailiwick_policy::settings::program_folders;
+/// use bailiwick_policy::settings::program_directories;
 ///
-/// let folders = program_folders("[programs]\npath = ['/opt/tools/bin']\n")?;
-/// assert_eq!(folders.len(), 1);
-/// assert!(program_folders("[programs]\npath = ['bin']\n").is_err());
+/// let directories = program_directories("[programs]\npath = ['/opt/tools/bin']\n")?;
+/// assert_eq!(directories.len(), 1);
+/// assert!(program_directories("[programs]\npath = ['bin']\n").is_err());
 /// # Ok::<(), bailiwick_policy::finding::Findings>(())
 /// ```
-pub fn program_folders(text: &str) -> Result<Vec<AbsPath>, Findings> {
+pub fn program_directories(text: &str) -> Result<Vec<AbsPath>, Findings> {
     let node = document::parse(text)?;
     let entries = node.table(Code::CaveatsShape)?;
     let Some(programs) = entries.iter().find(|entry| entry.key == "programs") else { return Ok(Vec::new()) };
@@ -67,8 +67,8 @@ pub fn program_folders(text: &str) -> Result<Vec<AbsPath>, Findings> {
     let mut found = Collector::default();
     let read = |item: &document::Node<'_>| item.place(AbsPath::new(item.text(Code::CaveatsShape)?));
     let items = path.node.list(Code::CaveatsShape)?;
-    let folders = items.iter().filter_map(|item| found.keep(read(item))).collect();
-    found.finish(folders)
+    let directories = items.iter().filter_map(|item| found.keep(read(item))).collect();
+    found.finish(directories)
 }
 
 /// Whether `[wrap] audit = true` lets `bailiwick wrap --mode audit` be used; not if the table is not there.
@@ -80,7 +80,7 @@ pub fn allows_audit(text: &str) -> Result<bool, Findings> {
     let entries = node.table(Code::CaveatsShape)?;
     let Some(wrap) = entries.iter().find(|entry| entry.key == "wrap") else { return Ok(false) };
     let mut found = Collector::default();
-    let mut fields = Fields::of(&wrap.node, "the table `wrap`", Code::CaveatsShape)?;
+    let mut fields = Fields::from_node(&wrap.node, "the table `wrap`", Code::CaveatsShape)?;
     let audit = fields.optional("audit").and_then(|node| found.keep(node.flag(Code::CaveatsShape)));
     fields.finish(Code::CaveatsShape, &mut found);
     found.finish(audit.unwrap_or(false))

@@ -17,7 +17,7 @@ const FORMAT: &str = "bailiwick.snapshot/1";
 /// use bailiwick_policy::snapshot::Snapshot;
 ///
 /// let manifest = Manifest::parse("name = 'n'\nversion = '1'\nserver_capabilities = ['fs:read:/a']\n")?;
-/// let snapshot = Snapshot::of(manifest)?;
+/// let snapshot = Snapshot::from_manifest(manifest)?;
 /// let text = snapshot.to_text()?;
 /// assert_eq!(Snapshot::parse(&text)?.hash(), snapshot.hash());
 /// assert!(Snapshot::parse(&text.replace("/a", "/b")).is_err(), "its hash is verified");
@@ -34,7 +34,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// A finding if the manifest cannot be written as canonical JSON.
-    pub fn of(manifest: Manifest) -> Result<Self, Finding> {
+    pub fn from_manifest(manifest: Manifest) -> Result<Self, Finding> {
         let hash = hash(&manifest.canonical())?;
         Ok(Self { manifest, hash })
     }
@@ -46,7 +46,7 @@ impl Snapshot {
     pub fn parse(text: &str) -> Result<Self, Findings> {
         let node = document::parse(text)?;
         let is_snapshot = node.table(Code::ManifestShape)?.iter().any(|entry| entry.key == "format");
-        if is_snapshot { read(&node) } else { Ok(Self::of(read_node(&node)?)?) }
+        if is_snapshot { read(&node) } else { Ok(Self::from_manifest(read_node(&node)?)?) }
     }
 
     /// The manifest.
@@ -72,7 +72,7 @@ impl Snapshot {
 
 fn read(node: &Node<'_>) -> Result<Snapshot, Findings> {
     let mut found = Collector::default();
-    let mut fields = Fields::of(node, "a snapshot", Code::ManifestShape)?;
+    let mut fields = Fields::from_node(node, "a snapshot", Code::ManifestShape)?;
     let format = fields.required("format", Code::SnapshotVersion)?;
     if format.text(Code::SnapshotVersion)? != FORMAT {
         return Err(Finding::new(Code::SnapshotVersion, "this snapshot is of another format")
@@ -83,7 +83,7 @@ fn read(node: &Node<'_>) -> Result<Snapshot, Findings> {
     let stated = fields.required("hash", Code::SnapshotHash)?;
     let manifest = read_node(fields.required("manifest", Code::ManifestShape)?)?;
     fields.finish(Code::ManifestUnknownField, &mut found);
-    let snapshot = Snapshot::of(manifest)?;
+    let snapshot = Snapshot::from_manifest(manifest)?;
     if stated.text(Code::SnapshotHash)? != snapshot.hash {
         found.push(
             Finding::new(Code::SnapshotHash, format!("the content's hash is `{}`", snapshot.hash))

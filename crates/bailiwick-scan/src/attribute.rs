@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use crate::model::{Language, Reason, ScopeKind, ToolSite, Value};
-use crate::report::{Deeds, Place, Tool, Unknown, Use};
-use crate::resolve::{Evaluator, Frame, Package, ScopeId, Thing};
+use crate::report::{CodeSpan, Deeds, Tool, Unknown, Use};
+use crate::resolve::{AbstractValue, Evaluator, Frame, Package, ScopeId};
 
 /// The most ways that are followed for one tool.
 const WAYS: usize = 3_000;
@@ -21,7 +21,7 @@ struct Plan {
     language: Language,
     unit: usize,
     extent: (usize, usize),
-    handlers: Vec<Thing>,
+    handlers: Vec<AbstractValue>,
     declared: Option<Vec<String>>,
     /// The branches of other tools, which are not its own.
     others: BTreeSet<ScopeId>,
@@ -95,9 +95,9 @@ fn server(
     let called =
         of_tools.filter_map(|one| one.call.rsplit_once('.')).map(|(class, _)| class.to_owned()).collect();
     let mut deeds = walk.finish_beside(called);
-    let by_tools: BTreeSet<&Place> =
+    let by_tools: BTreeSet<&CodeSpan> =
         tools.iter().flat_map(|tool| tool.deeds.uses.iter().map(Use::place)).collect();
-    let unknown_to_tools: BTreeSet<&Place> =
+    let unknown_to_tools: BTreeSet<&CodeSpan> =
         tools.iter().flat_map(|tool| tool.deeds.unknowns.iter().map(Unknown::place)).collect();
     deeds.uses.retain(|one| !by_tools.contains(&one.place));
     deeds.unknowns.retain(|one| !unknown_to_tools.contains(&one.place));
@@ -118,8 +118,8 @@ fn plans(evaluator: &Evaluator<'_>) -> Planned {
         for site in &unit.tools {
             let frame = Frame { at: (index, site.scope), env: Rc::default() };
             let values = site.handlers.iter().map(|value| evaluator.value(&frame, value));
-            let scopes = site.scopes.iter().map(|scope| Thing::Function((index, *scope), None));
-            let handlers: Vec<Thing> = scopes.chain(values).collect();
+            let scopes = site.scopes.iter().map(|scope| AbstractValue::Function((index, *scope), None));
+            let handlers: Vec<AbstractValue> = scopes.chain(values).collect();
             let plan = Plan {
                 name: name(evaluator, &frame, site),
                 language: unit.language,
@@ -149,7 +149,7 @@ fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> String {
         other => other,
     };
     match evaluator.value(frame, bare) {
-        Thing::Text { text, whole: true } if !text.is_empty() => text,
+        AbstractValue::Text { text, whole: true } if !text.is_empty() => text,
         _ => site.fallback.clone(),
     }
 }
@@ -186,12 +186,12 @@ fn dispatched(evaluator: &Evaluator<'_>, plan: &Plan) -> Vec<Plan> {
     branches.iter().map(one).collect()
 }
 
-fn scope_of(thing: &Thing) -> Option<ScopeId> {
-    if let Thing::Function(at, _) = thing { Some(*at) } else { None }
+fn scope_of(abstract_value: &AbstractValue) -> Option<ScopeId> {
+    if let AbstractValue::Function(at, _) = abstract_value { Some(*at) } else { None }
 }
 
-fn place(unit: usize, (start, end): (usize, usize)) -> Place {
-    Place { file: unit, start, end, line: 0 }
+fn place(unit: usize, (start, end): (usize, usize)) -> CodeSpan {
+    CodeSpan { file: unit, start, end, line: 0 }
 }
 
 /// One walk along calls.
@@ -203,8 +203,8 @@ struct Walk<'a> {
     ways: HashSet<Frame>,
     waiting: Vec<Frame>,
     visited: HashSet<ScopeId>,
-    uses: BTreeMap<(Place, crate::report::Kind, String), (Use, Option<String>)>,
-    unknowns: BTreeMap<(Place, Reason), Unknown>,
+    uses: BTreeMap<(CodeSpan, crate::report::UseKind, String), (Use, Option<String>)>,
+    unknowns: BTreeMap<(CodeSpan, Reason), Unknown>,
     /// Packages that are already known to be called.
     dependencies: BTreeSet<String>,
 }
@@ -225,8 +225,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows a handler.
-    fn start(&mut self, handler: &Thing) {
-        if let Thing::Function(at, this) = handler {
+    fn start(&mut self, handler: &AbstractValue) {
+        if let AbstractValue::Function(at, this) = handler {
             let env = this.iter().map(|this| ((at.1, "this".to_owned()), (**this).clone())).collect();
             self.visit(&Frame { at: *at, env: Rc::new(env) });
         }

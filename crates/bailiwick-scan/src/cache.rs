@@ -17,9 +17,9 @@ const FORMAT: &str = "1";
 /// The largest entry that is read.
 const MAX_ENTRY: u64 = 64 * 1024 * 1024;
 
-/// A folder of entries.
+/// A directory of entries.
 pub(crate) struct Cache {
-    folder: PathBuf,
+    directory: PathBuf,
     /// What every key begins with.
     about: [u8; 32],
 }
@@ -31,13 +31,13 @@ struct Entry {
 }
 
 impl Cache {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(directory: PathBuf) -> Self {
         let mut hash = Sha256::new();
         for part in [env!("CARGO_PKG_VERSION"), FORMAT].into_iter().chain(knowledge::FILES) {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        Self { folder, about: hash.finalize().into() }
+        Self { directory, about: hash.finalize().into() }
     }
 
     /// The key of a text.
@@ -71,26 +71,26 @@ impl Cache {
 
     fn path(&self, key: &str) -> Option<PathBuf> {
         let (head, tail) = key.split_at_checked(2)?;
-        Some(self.folder.join(head).join(format!("{tail}.json")))
+        Some(self.directory.join(head).join(format!("{tail}.json")))
     }
 }
 
 /// Whole or not at all: another scan may read at the same time.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    private_directory(directory)?;
     let draft = path.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::write(&draft, bytes)?;
     std::fs::rename(&draft, path)
 }
 
 #[cfg(unix)]
-fn private_folder(folder: &Path) -> std::io::Result<()> {
+fn private_directory(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 #[cfg(not(unix))]
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)
+fn private_directory(directory: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)
 }

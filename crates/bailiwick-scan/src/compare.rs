@@ -13,7 +13,7 @@ use bailiwick_policy::manifest::{Checked, Declared, Manifest};
 use serde_json::json;
 
 use crate::draft;
-use crate::report::{Deeds, Kind, Report, Tool, Unknown, Use};
+use crate::report::{Deeds, Report, Tool, Unknown, Use, UseKind};
 use crate::target::{self, Cover};
 
 /// What to do about a use that the source does not name.
@@ -152,7 +152,7 @@ impl Judge<'_> {
         if let Some(capability) = one.capability() {
             let cover = match one.target() {
                 Some(found) => found.cover(one.kind(), authority, self.facts),
-                None => Cover::of(target::allows_zones(authority)),
+                None => Cover::whole_if(target::allows_zones(authority)),
             };
             let shown = one.target().map(|found| format!(" `{found}`")).unwrap_or_default();
             return match cover {
@@ -215,7 +215,9 @@ impl Judge<'_> {
     fn is_used(&self, line: &Capability, deeds: &[&Deeds]) -> bool {
         let Some(kinds) = kinds_of(line) else { return true };
         let resolved = line.resolve(|name| self.facts.variable(name).cloned());
-        let Ok(authority) = resolved.and_then(|line| Authority::of(&[line])) else { return true };
+        let Ok(authority) = resolved.and_then(|line| Authority::from_capabilities(&[line])) else {
+            return true;
+        };
         let mut uses = deeds.iter().flat_map(|deeds| deeds.uses());
         uses.any(|one| {
             kinds.contains(&one.kind())
@@ -273,12 +275,12 @@ fn unused(line: &Capability, who: &str) -> Finding {
 }
 
 /// The kinds of use that a line is for; `None` for lines that a scan cannot see used.
-fn kinds_of(line: &Capability) -> Option<&'static [Kind]> {
+fn kinds_of(line: &Capability) -> Option<&'static [UseKind]> {
     Some(match line {
-        Capability::Fs { .. } => &[Kind::Read, Kind::Write, Kind::Create, Kind::Delete],
-        Capability::Net(_) => &[Kind::Net],
-        Capability::Exec { .. } => &[Kind::Exec],
-        Capability::Env { .. } => &[Kind::Env],
+        Capability::Fs { .. } => &[UseKind::Read, UseKind::Write, UseKind::Create, UseKind::Delete],
+        Capability::Net(_) => &[UseKind::Net],
+        Capability::Exec { .. } => &[UseKind::Exec],
+        Capability::Env { .. } => &[UseKind::Env],
         Capability::Listen(_) | Capability::Ipc(_) | Capability::Clock(_) | Capability::Assert { .. } => {
             return None;
         }
@@ -286,19 +288,19 @@ fn kinds_of(line: &Capability) -> Option<&'static [Kind]> {
 }
 
 /// A line that would allow some of it, for whoever knows which.
-pub(crate) const fn example(kind: Kind) -> &'static str {
+pub(crate) const fn example(kind: UseKind) -> &'static str {
     match kind {
-        Kind::Read => "fs:read:$WORKSPACE/**",
-        Kind::Write => "fs:write:$WORKSPACE/**",
-        Kind::Create => "fs:create:$WORKSPACE/**",
-        Kind::Delete => "fs:delete:$WORKSPACE/**",
-        Kind::Net => "net:connect:HOST:443",
-        Kind::Exec => "exec:spawn:PROGRAM",
-        Kind::Env => "env:read:NAME",
-        Kind::Tzdata => "clock:tzdata",
+        UseKind::Read => "fs:read:$WORKSPACE/**",
+        UseKind::Write => "fs:write:$WORKSPACE/**",
+        UseKind::Create => "fs:create:$WORKSPACE/**",
+        UseKind::Delete => "fs:delete:$WORKSPACE/**",
+        UseKind::Net => "net:connect:HOST:443",
+        UseKind::Exec => "exec:spawn:PROGRAM",
+        UseKind::Env => "env:read:NAME",
+        UseKind::Tzdata => "clock:tzdata",
     }
 }
 
-const fn span_of(place: &crate::report::Place) -> Span {
+const fn span_of(place: &crate::report::CodeSpan) -> Span {
     Span::new(place.start, place.end)
 }

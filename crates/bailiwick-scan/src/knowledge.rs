@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use crate::model::{Language, Reason};
-use crate::report::Kind;
+use crate::report::UseKind;
 
 /// One line of the data.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -60,16 +60,16 @@ pub(crate) struct Rule {
 
 impl Rule {
     /// The capabilities, each with where its target is.
-    pub(crate) fn effects(&self) -> impl Iterator<Item = (Kind, &str)> {
+    pub(crate) fn effects(&self) -> impl Iterator<Item = (UseKind, &str)> {
         [
-            (Kind::Read, self.read.as_deref()),
-            (Kind::Write, self.write.as_deref()),
-            (Kind::Create, self.create.as_deref()),
-            (Kind::Delete, self.delete.as_deref()),
-            (Kind::Net, self.net.as_deref()),
-            (Kind::Env, self.env.as_deref()),
-            (Kind::Exec, self.exec.as_deref()),
-            (Kind::Tzdata, self.tzdata.as_deref()),
+            (UseKind::Read, self.read.as_deref()),
+            (UseKind::Write, self.write.as_deref()),
+            (UseKind::Create, self.create.as_deref()),
+            (UseKind::Delete, self.delete.as_deref()),
+            (UseKind::Net, self.net.as_deref()),
+            (UseKind::Env, self.env.as_deref()),
+            (UseKind::Exec, self.exec.as_deref()),
+            (UseKind::Tzdata, self.tzdata.as_deref()),
         ]
         .into_iter()
         .filter_map(|(kind, place)| Some((kind, place?)))
@@ -157,7 +157,7 @@ const KOTLIN: &str = include_str!("../data/kotlin.toml");
 pub(crate) const FILES: [&str; 4] = [PYTHON, ECMA, RUST, KOTLIN];
 
 /// What is known about a language.
-pub(crate) fn of(language: Language) -> &'static Knowledge {
+pub(crate) fn for_language(language: Language) -> &'static Knowledge {
     static ALL: [OnceLock<Knowledge>; 4] = [const { OnceLock::new() }; 4];
     static NOTHING: OnceLock<Knowledge> = OnceLock::new();
     let (index, text) = match language {

@@ -1,6 +1,6 @@
 //! Declare versus do: reads from the source what a tool or MCP server touches, and compares it with what it declares.
 //!
-//! Folders follow the flow: `source` finds files, `parse` and `syntax` turn them into facts, `resolve` follows names,
+//! Directories follow the flow: `source` finds files, `parse` and `syntax` turn them into facts, `resolve` follows names,
 //! `knowledge` and `uses` say what calls touch, `attribute` gives it to tools, `compare` judges. The only crate with
 //! language parsers. Reads files and nothing else; starts nothing of what it reads.
 //!
@@ -35,7 +35,7 @@ pub mod fuzzing {
 pub use compare::{Judged, Judgement, Subject, compare};
 pub use draft::draft;
 pub use model::{Language, Reason};
-pub use report::{Deeds, Kind, Place, Report, Tool, Unknown, Use};
+pub use report::{CodeSpan, Deeds, Report, Tool, Unknown, Use, UseKind};
 pub use scan::{Options, read_text, scan};
 pub use source::Fault;
 pub use target::Target;

@@ -9,14 +9,14 @@ use crate::target::Target;
 
 /// A capability that code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Reads a file or a folder.
+pub enum UseKind {
+    /// Reads a file or a directory.
     Read,
     /// Changes a file.
     Write,
-    /// Makes a file or a folder.
+    /// Makes a file or a directory.
     Create,
-    /// Removes a file or a folder.
+    /// Removes a file or a directory.
     Delete,
     /// Reaches a host.
     Net,
@@ -28,7 +28,7 @@ pub enum Kind {
     Tzdata,
 }
 
-impl Kind {
+impl UseKind {
     /// Every kind.
     pub const ALL: [Self; 8] =
         [Self::Read, Self::Write, Self::Create, Self::Delete, Self::Net, Self::Exec, Self::Env, Self::Tzdata];
@@ -91,7 +91,7 @@ impl Kind {
 
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct CodeSpan {
     /// The file, by its number in the report.
     pub file: usize,
     /// First byte.
@@ -105,16 +105,16 @@ pub struct Place {
 /// One use of a capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    pub(crate) kind: Kind,
+    pub(crate) kind: UseKind,
     pub(crate) target: Option<Target>,
     pub(crate) call: String,
-    pub(crate) place: Place,
+    pub(crate) place: CodeSpan,
 }
 
 impl Use {
     /// Which capability.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> UseKind {
         self.kind
     }
 
@@ -122,7 +122,7 @@ impl Use {
     #[must_use]
     pub fn capability(&self) -> Option<String> {
         match (self.kind, &self.target) {
-            (Kind::Tzdata, _) => Some("clock:tzdata".to_owned()),
+            (UseKind::Tzdata, _) => Some("clock:tzdata".to_owned()),
             (kind, Some(target)) => Some(format!("{}:{target}", kind.as_str())),
             (_, None) => None,
         }
@@ -136,7 +136,7 @@ impl Use {
 
     /// Where.
     #[must_use]
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &CodeSpan {
         &self.place
     }
 
@@ -150,7 +150,7 @@ impl Use {
 pub struct Unknown {
     pub(crate) reason: Reason,
     pub(crate) what: String,
-    pub(crate) place: Place,
+    pub(crate) place: CodeSpan,
 }
 
 impl Unknown {
@@ -168,7 +168,7 @@ impl Unknown {
 
     /// Where.
     #[must_use]
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &CodeSpan {
         &self.place
     }
 }
@@ -199,7 +199,7 @@ impl Deeds {
 pub struct Tool {
     pub(crate) name: String,
     pub(crate) language: Language,
-    pub(crate) place: Place,
+    pub(crate) place: CodeSpan,
     pub(crate) declared: Option<Vec<String>>,
     pub(crate) deeds: Deeds,
 }
@@ -219,7 +219,7 @@ impl Tool {
 
     /// Where it is defined.
     #[must_use]
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &CodeSpan {
         &self.place
     }
 

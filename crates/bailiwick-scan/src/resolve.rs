@@ -1,16 +1,16 @@
 //! Names to what they stand for, across the files of a package.
 //!
 //! Flow is not followed: a name that is given several values stands for the first that can be told, and for no text
-//! if they differ. Whatever cannot be told is [`Thing::Unknown`], never a guess.
+//! if they differ. Whatever cannot be told is [`AbstractValue::Unknown`], never a guess.
 
+mod abstract_value;
 mod eval;
 mod modules;
 mod text;
-mod thing;
 
+pub(crate) use abstract_value::{AbstractValue, Args};
 pub(crate) use eval::{Evaluator, Found, Frame};
 pub(crate) use text::text_of;
-pub(crate) use thing::{Args, Thing};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -7,15 +7,15 @@ use crate::attribute;
 use crate::cache::Cache;
 use crate::model::{Language, Oddity, Reason, Unit};
 use crate::parse::Grammar;
-use crate::report::{Deeds, Place, Report};
+use crate::report::{CodeSpan, Deeds, Report};
 use crate::resolve::Package;
-use crate::source::{self, Entry, Fault, MAX_FILE, Treat};
+use crate::source::{self, Fault, MAX_FILE, SourceFile, Treat};
 use crate::syntax;
 
 /// How to scan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Read folders of dependencies too.
+    /// Read directories of dependencies too.
     pub include_dependencies: bool,
     /// Where facts are kept between scans.
     pub cache: Option<PathBuf>,
@@ -31,7 +31,7 @@ struct Read {
     reused: bool,
 }
 
-/// Scans files and folders. `progress` is told how many files of how many are done, from any thread.
+/// Scans files and directories. `progress` is told how many files of how many are done, from any thread.
 ///
 /// # Errors
 /// A fault if a path cannot be read or holds no source.
@@ -82,7 +82,7 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
 }
 
 fn read_all(
-    entries: &[Entry],
+    entries: &[SourceFile],
     cache: Option<&Cache>,
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
@@ -112,7 +112,7 @@ fn read_all(
     reads.into_iter().map(|(_, read)| read).collect()
 }
 
-fn read(entry: &Entry, cache: Option<&Cache>) -> Result<Read, Fault> {
+fn read(entry: &SourceFile, cache: Option<&Cache>) -> Result<Read, Fault> {
     let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let grammar = match entry.treat {
         Treat::Parse(grammar) => grammar,
@@ -156,7 +156,7 @@ fn with_lines(deeds: &mut Deeds, lines: &[Vec<usize>]) {
     deeds.unknowns.iter_mut().for_each(|one| with_line(&mut one.place, lines));
 }
 
-fn with_line(place: &mut Place, lines: &[Vec<usize>]) {
+fn with_line(place: &mut CodeSpan, lines: &[Vec<usize>]) {
     let starts = lines.get(place.file).map_or(&[][..], Vec::as_slice);
     place.line = starts.partition_point(|start| *start <= place.start).max(1);
 }

@@ -1,6 +1,6 @@
 //! Which files are read, and their text.
 //!
-//! Links are not followed inside a folder, and folders of other people's code are left out unless they are asked
+//! Links are not followed inside a directory, and directories of other people's code are left out unless they are asked
 //! for. Every file is bounded; one that is too large, and code that is no text, is kept as unknown.
 
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::parse::Grammar;
 pub(crate) const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// The most files of one scan.
 const MAX_FILES: usize = 200_000;
-/// The deepest folder.
+/// The deepest directory.
 const MAX_DEPTH: usize = 64;
 
-/// Folders of code that belongs to somebody else, or of no code at all.
+/// Directories of code that belongs to somebody else, or of no code at all.
 const LEFT_OUT: [&str; 6] = ["__pycache__", "node_modules", "site-packages", "target", "venv", "vendor"];
 /// Code that is no text.
 const NATIVE: [&str; 7] = ["a", "dll", "dylib", "node", "pyd", "so", "wasm"];
@@ -50,28 +50,28 @@ pub(crate) enum Treat {
 
 /// A file of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) treat: Treat,
 }
 
 /// The files below paths, in a fixed order, each once.
-pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Entry>, Fault> {
+pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<SourceFile>, Fault> {
     let mut entries = Vec::new();
     for path in paths {
         let unreadable = |source| Fault::Unreadable { path: path.clone(), source };
         let about = std::fs::metadata(path).map_err(unreadable)?;
         if about.is_dir() {
             let before = entries.len();
-            folder(path, dependencies, &mut entries)?;
+            directory(path, dependencies, &mut entries)?;
             if entries.len() == before {
                 return Err(Fault::NoSource(path.clone()));
             }
         } else if about.is_file() {
             let treat = treat(path).ok_or_else(|| Fault::NoLanguage(path.clone()))?;
-            entries.push(Entry { path: path.clone(), treat });
+            entries.push(SourceFile { path: path.clone(), treat });
         } else {
-            return Err(unreadable(std::io::Error::other("it is neither a file nor a folder")));
+            return Err(unreadable(std::io::Error::other("it is neither a file nor a directory")));
         }
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -79,7 +79,7 @@ pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Entry
     Ok(entries)
 }
 
-fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(), Fault> {
+fn directory(root: &Path, dependencies: bool, entries: &mut Vec<SourceFile>) -> Result<(), Fault> {
     let mut open = vec![(root.to_owned(), 0_usize)];
     while let Some((dir, depth)) = open.pop() {
         let unreadable = |source| Fault::Unreadable { path: dir.clone(), source };
@@ -91,7 +91,7 @@ fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(
             let beyond = entries.len() >= MAX_FILES || depth >= MAX_DEPTH;
             if kind.is_dir() && !is_left_out(&name, dependencies) {
                 if beyond {
-                    entries.push(Entry { path, treat: Treat::TooMany });
+                    entries.push(SourceFile { path, treat: Treat::TooMany });
                 } else {
                     open.push((path, depth + 1));
                 }
@@ -99,7 +99,7 @@ fn folder(root: &Path, dependencies: bool, entries: &mut Vec<Entry>) -> Result<(
                 && let Some(treat) = treat(&path)
             {
                 let treat = if entries.len() >= MAX_FILES { Treat::TooMany } else { treat };
-                entries.push(Entry { path, treat });
+                entries.push(SourceFile { path, treat });
             }
             if entries.len() > MAX_FILES {
                 return Ok(());

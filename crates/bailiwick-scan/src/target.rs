@@ -10,7 +10,7 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::net::{Host, Method, NetRequest, Scheme, Speak, Speech, UrlPath};
 use bailiwick_policy::path::AbsPath;
 
-use crate::report::Kind;
+use crate::report::UseKind;
 
 /// A path, a host, a program or a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,13 +69,13 @@ fn quoted(path: &str) -> String {
 
 impl Target {
     /// The target that a whole text is for a kind; `None` if no capability can say it.
-    pub(crate) fn of(kind: Kind, text: &str) -> Option<Self> {
+    pub(crate) fn from_text(kind: UseKind, text: &str) -> Option<Self> {
         let target = match kind {
-            Kind::Read | Kind::Write | Kind::Create | Kind::Delete => path(text)?,
-            Kind::Net => return None,
-            Kind::Exec => Self::Program(text.to_owned()),
-            Kind::Env => Self::Variable(text.to_owned()),
-            Kind::Tzdata => return None,
+            UseKind::Read | UseKind::Write | UseKind::Create | UseKind::Delete => path(text)?,
+            UseKind::Net => return None,
+            UseKind::Exec => Self::Program(text.to_owned()),
+            UseKind::Env => Self::Variable(text.to_owned()),
+            UseKind::Tzdata => return None,
         };
         target.is_writable(kind).then_some(target)
     }
@@ -112,11 +112,11 @@ impl Target {
                 _ => None,
             },
         };
-        target.is_writable(Kind::Net).then_some(target)
+        target.is_writable(UseKind::Net).then_some(target)
     }
 
     /// Whether a capability can say it.
-    fn is_writable(&self, kind: Kind) -> bool {
+    fn is_writable(&self, kind: UseKind) -> bool {
         let shown = match self {
             Self::Path { variable: Some(_), rest } => format!("/x{}", quoted(rest)),
             Self::Path { .. } | Self::Host { .. } | Self::Program(_) | Self::Variable(_) => self.to_string(),
@@ -126,10 +126,10 @@ impl Target {
     }
 
     /// How far an authority covers a use of it.
-    pub(crate) fn cover(&self, kind: Kind, authority: &Authority, facts: &HostFacts) -> Cover {
+    pub(crate) fn cover(&self, kind: UseKind, authority: &Authority, facts: &HostFacts) -> Cover {
         let requests = self.requests(kind, facts);
         if requests.is_empty() {
-            return Cover::of(holds(&format!("{}:{self}", kind.as_str()), authority));
+            return Cover::whole_if(holds(&format!("{}:{self}", kind.as_str()), authority));
         }
         if requests.iter().any(|request| authority.allows(request)) {
             return Cover::Whole;
@@ -143,7 +143,7 @@ impl Target {
     }
 
     /// Requests any of which shows that the use is covered.
-    fn requests(&self, kind: Kind, facts: &HostFacts) -> Vec<Request> {
+    fn requests(&self, kind: UseKind, facts: &HostFacts) -> Vec<Request> {
         match self {
             Self::Path { variable, rest } => {
                 let base = match variable {
@@ -182,12 +182,12 @@ pub(crate) fn allows_zones(authority: &Authority) -> bool {
         || zones.is_some_and(|zones| authority.allows(&zones))
 }
 
-fn file_request(kind: Kind, path: AbsPath) -> Request {
+fn file_request(kind: UseKind, path: AbsPath) -> Request {
     match kind {
-        Kind::Write => Request::Write(path),
-        Kind::Create => Request::Create(path),
-        Kind::Delete => Request::Delete(path),
-        Kind::Read | Kind::Net | Kind::Exec | Kind::Env | Kind::Tzdata => Request::Read(path),
+        UseKind::Write => Request::Write(path),
+        UseKind::Create => Request::Create(path),
+        UseKind::Delete => Request::Delete(path),
+        UseKind::Read | UseKind::Net | UseKind::Exec | UseKind::Env | UseKind::Tzdata => Request::Read(path),
     }
 }
 
@@ -203,23 +203,23 @@ pub(crate) enum Cover {
 }
 
 impl Cover {
-    pub(crate) const fn of(covered: bool) -> Self {
+    pub(crate) const fn whole_if(covered: bool) -> Self {
         if covered { Self::Whole } else { Self::None }
     }
 }
 
 /// Whether a line is within an authority.
 fn holds(line: &str, authority: &Authority) -> bool {
-    let asked = line.parse::<Capability>().and_then(|line| Authority::of(&[line]));
+    let asked = line.parse::<Capability>().and_then(|line| Authority::from_capabilities(&[line]));
     asked.is_ok_and(|asked| asked.within(authority).holds())
 }
 
 /// How far URLs that begin with a path are covered, by any method.
 fn below(scheme: Scheme, name: &str, port: u16, path: &str, authority: &Authority) -> Cover {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     let scheme_name = scheme.as_str();
     let all_below = |method: Method| {
-        format!("net:{scheme_name}:{}@{scheme_name}://{name}:{port}{}/**", method.as_str(), quoted(folder))
+        format!("net:{scheme_name}:{}@{scheme_name}://{name}:{port}{}/**", method.as_str(), quoted(directory))
     };
     if Method::all().any(|method| holds(&all_below(method), authority)) {
         return Cover::Whole;
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn paths_are_capabilities_or_dynamic() {
-        let of = |text: &str| Target::of(Kind::Read, text).map(|target| target.to_string());
+        let of = |text: &str| Target::from_text(UseKind::Read, text).map(|target| target.to_string());
         for (text, capability) in [
             ("/etc/hosts", "/etc/hosts"),
             ("/etc//./hosts/", "/etc/hosts"),
@@ -312,10 +312,10 @@ mod tests {
 
     #[test]
     fn programs_and_variables_are_plain_names() {
-        let program = |text: &str| Target::of(Kind::Exec, text).is_some();
+        let program = |text: &str| Target::from_text(UseKind::Exec, text).is_some();
         assert!(program("git") && program("/usr/bin/git"));
         assert!(!program("./run.sh") && !program("git status") && !program("*"));
-        let variable = |text: &str| Target::of(Kind::Env, text).is_some();
+        let variable = |text: &str| Target::from_text(UseKind::Env, text).is_some();
         assert!(variable("API_KEY") && !variable("http_proxy") && !variable("*"));
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::knowledge::{Knowledge, Rule};
 use crate::model::Value;
-use crate::report::Kind;
-use crate::resolve::{Args, Thing, text_of};
+use crate::report::UseKind;
+use crate::resolve::{AbstractValue, Args, text_of};
 use crate::target::Target;
 
 /// The shell that runs command lines.
@@ -21,22 +21,22 @@ pub(crate) struct Site<'a> {
 }
 
 /// What a rule finds at a call: kinds, each with a target where there is one.
-pub(crate) fn found(rule: &Rule, site: &Site<'_>) -> Vec<(Kind, Option<Target>)> {
+pub(crate) fn found(rule: &Rule, site: &Site<'_>) -> Vec<(UseKind, Option<Target>)> {
     let mut found = Vec::new();
     for (kind, place) in rule.effects() {
         match kind {
-            Kind::Exec => found.extend(programs(rule, place, site)),
-            Kind::Net => found.push((kind, host(rule, place, site))),
-            Kind::Read if rule.mode.is_some() || rule.chain => {
+            UseKind::Exec => found.extend(programs(rule, place, site)),
+            UseKind::Net => found.push((kind, host(rule, place, site))),
+            UseKind::Read if rule.mode.is_some() || rule.chain => {
                 if let Some(target) = path(kind, place, site) {
                     found.extend(modes(rule, site).into_iter().map(|kind| (kind, target.clone())));
                 }
             }
-            Kind::Read | Kind::Write | Kind::Create | Kind::Delete => {
+            UseKind::Read | UseKind::Write | UseKind::Create | UseKind::Delete => {
                 found.extend(path(kind, place, site).map(|target| (kind, target)));
             }
-            Kind::Env => found.push((kind, texts(place, site).next().and_then(|text| whole(kind, text)))),
-            Kind::Tzdata => found.push((kind, None)),
+            UseKind::Env => found.push((kind, texts(place, site).next().and_then(|text| whole(kind, text)))),
+            UseKind::Tzdata => found.push((kind, None)),
         }
     }
     found
@@ -48,7 +48,7 @@ pub(crate) fn is_literal(place: &str, site: &Site<'_>) -> bool {
 }
 
 /// The path, or that it is not known; `None` where there is no file at all.
-fn path(kind: Kind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
+fn path(kind: UseKind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
     let text = texts(place, site).next();
     if text.as_ref().is_some_and(|(text, whole)| *whole && (text == ":memory:" || text.is_empty())) {
         return None;
@@ -56,34 +56,34 @@ fn path(kind: Kind, place: &str, site: &Site<'_>) -> Option<Option<Target>> {
     Some(text.and_then(|text| whole(kind, text)))
 }
 
-fn whole(kind: Kind, (text, whole): (String, bool)) -> Option<Target> {
-    if whole { Target::of(kind, &text) } else { None }
+fn whole(kind: UseKind, (text, whole): (String, bool)) -> Option<Target> {
+    if whole { Target::from_text(kind, &text) } else { None }
 }
 
 /// Whether a file is read or written: by the mode, or by the builder.
-fn modes(rule: &Rule, site: &Site<'_>) -> Vec<Kind> {
+fn modes(rule: &Rule, site: &Site<'_>) -> Vec<UseKind> {
     if rule.chain {
         let chain = chain(site.callee);
         let writes = chain.iter().any(|method| WRITING.contains(method));
         let reads = chain.contains(&"read");
         return match (reads, writes) {
-            (true, false) => vec![Kind::Read],
-            (false, true) => vec![Kind::Write],
-            _ => vec![Kind::Read, Kind::Write],
+            (true, false) => vec![UseKind::Read],
+            (false, true) => vec![UseKind::Write],
+            _ => vec![UseKind::Read, UseKind::Write],
         };
     }
     let place = rule.mode.as_deref().unwrap_or_default();
     match things(place, site).next() {
-        None => vec![Kind::Read],
-        Some(Thing::Text { text, whole: true }) => {
+        None => vec![UseKind::Read],
+        Some(AbstractValue::Text { text, whole: true }) => {
             let writes = text.contains(['w', 'a', 'x', '+']);
             match (text.contains(['r', '+']), writes) {
-                (true, true) => vec![Kind::Read, Kind::Write],
-                (_, true) => vec![Kind::Write],
-                _ => vec![Kind::Read],
+                (true, true) => vec![UseKind::Read, UseKind::Write],
+                (_, true) => vec![UseKind::Write],
+                _ => vec![UseKind::Read],
             }
         }
-        Some(_) => vec![Kind::Read, Kind::Write],
+        Some(_) => vec![UseKind::Read, UseKind::Write],
     }
 }
 
@@ -105,7 +105,7 @@ fn host(rule: &Rule, place: &str, site: &Site<'_>) -> Option<Target> {
     let scheme = rule.scheme.as_deref();
     things(place, site).find_map(|thing| match &thing {
         // `(host, port)`
-        Thing::List(parts) => {
+        AbstractValue::List(parts) => {
             let (name, whole) = text_of(site.known, parts.first()?)?;
             let port = parts.get(1).and_then(|port| text_of(site.known, port))?.0.parse().ok();
             Target::host(&name, whole, port, scheme)
@@ -129,8 +129,8 @@ fn is_host(text: &str) -> bool {
     !text.contains('/')
 }
 
-fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Target>)> {
-    let program = |name: &str| (Kind::Exec, Target::of(Kind::Exec, name));
+fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(UseKind, Option<Target>)> {
+    let program = |name: &str| (UseKind::Exec, Target::from_text(UseKind::Exec, name));
     if let Some(fixed) = place.strip_prefix('=') {
         return vec![program(fixed)];
     }
@@ -138,13 +138,13 @@ fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Targ
     let in_shell = match asked {
         None => false,
         Some("always") => true,
-        Some(place) => things(place, site)
-            .next()
-            .is_some_and(|thing| thing != Thing::text("False") && thing != Thing::text("false")),
+        Some(place) => things(place, site).next().is_some_and(|thing| {
+            thing != AbstractValue::text("False") && thing != AbstractValue::text("false")
+        }),
     };
     let first = things(place, site).next();
     let text = match &first {
-        Some(Thing::List(words)) => words.first().and_then(|word| text_of(site.known, word)),
+        Some(AbstractValue::List(words)) => words.first().and_then(|word| text_of(site.known, word)),
         Some(thing) => text_of(site.known, thing),
         None => None,
     };
@@ -152,7 +152,7 @@ fn programs(rule: &Rule, place: &str, site: &Site<'_>) -> Vec<(Kind, Option<Targ
         let words = text.filter(|(_, whole)| *whole).and_then(|(text, _)| first_word(&text));
         return std::iter::once(program(SHELL)).chain(words.map(|word| program(&word))).collect();
     }
-    vec![(Kind::Exec, text.and_then(|text| whole(Kind::Exec, text)))]
+    vec![(UseKind::Exec, text.and_then(|text| whole(UseKind::Exec, text)))]
 }
 
 /// The program of a command line that has nothing but words.
@@ -167,11 +167,11 @@ fn texts<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = (String
 }
 
 /// The things at a place, in the order in which they are tried.
-fn things<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = Thing> + 'a {
+fn things<'a>(place: &'a str, site: &'a Site<'_>) -> impl Iterator<Item = AbstractValue> + 'a {
     place.split_whitespace().filter_map(|one| thing(one, site))
 }
 
-fn thing(place: &str, site: &Site<'_>) -> Option<Thing> {
+fn thing(place: &str, site: &Site<'_>) -> Option<AbstractValue> {
     if let Some(rest) = place.strip_prefix("receiver") {
         let made = site.made?;
         return match rest.strip_prefix('.') {
@@ -183,7 +183,7 @@ fn thing(place: &str, site: &Site<'_>) -> Option<Thing> {
     argument(place, site.args)
 }
 
-fn text_of_made(known: &Knowledge, made: &Args) -> Option<Thing> {
+fn text_of_made(known: &Knowledge, made: &Args) -> Option<AbstractValue> {
     let parts: Option<Vec<(String, bool)>> = made.iter().map(|(_, thing)| text_of(known, thing)).collect();
     let parts = parts.filter(|parts| !parts.is_empty() && parts.iter().all(|(_, whole)| *whole))?;
     let mut text = String::new();
@@ -195,11 +195,11 @@ fn text_of_made(known: &Knowledge, made: &Args) -> Option<Thing> {
         }
         text.push_str(&part);
     }
-    Some(Thing::text(text))
+    Some(AbstractValue::text(text))
 }
 
 /// `0`, `name` or `0.key`.
-fn argument(place: &str, args: &Args) -> Option<Thing> {
+fn argument(place: &str, args: &Args) -> Option<AbstractValue> {
     let (place, key) = place.split_once('.').map_or((place, None), |(place, key)| (place, Some(key)));
     let found = match place.parse::<usize>() {
         Ok(index) => args.iter().filter(|(name, _)| name.is_none()).nth(index),
@@ -208,7 +208,7 @@ fn argument(place: &str, args: &Args) -> Option<Thing> {
     let thing = found.map(|(_, thing)| thing.clone())?;
     match (key, thing) {
         (None, thing) => Some(thing),
-        (Some(key), Thing::Map(pairs)) => {
+        (Some(key), AbstractValue::Map(pairs)) => {
             pairs.iter().find(|(own, _)| own == key).map(|(_, thing)| thing.clone())
         }
         (Some(_), _) => None,

@@ -31,7 +31,7 @@ const PYTHON_CODE: [&str; 3] = ["py", "pyi", "so"];
 /// Endings of files with keys.
 const KEYS: [&str; 4] = ["pem", "key", "p12", "pfx"];
 
-/// How many links of a folder of modules are followed, and how many projects they may lead to.
+/// How many links of a directory of modules are followed, and how many projects they may lead to.
 const MOST_LINKS: usize = 4096;
 const MOST_PROJECTS: usize = 64;
 
@@ -102,7 +102,7 @@ impl FoundCode {
         self.node_modules_around(file);
     }
 
-    /// Every folder of modules that a file's imports are looked for in, and projects that these link to.
+    /// Every directory of modules that a file's imports are looked for in, and projects that these link to.
     fn node_modules_around(&mut self, file: &Path) {
         let Ok(file) = file.canonicalize() else { return };
         let modules = OsStr::new("node_modules");
@@ -267,7 +267,7 @@ fn node_file(path: &Path) -> Option<PathBuf> {
     Some(path.to_owned()).filter(|file| file.is_file()).or_else(with_ending).or_else(index).or_else(manifest)
 }
 
-/// Where the links of a folder of modules lead, beyond folders of modules: other projects of a workspace.
+/// Where the links of a directory of modules lead, beyond directories of modules: other projects of a workspace.
 fn linked_projects(modules: &Path) -> Vec<PathBuf> {
     let entries =
         |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());

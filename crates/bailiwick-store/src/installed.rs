@@ -35,11 +35,11 @@ impl InstalledServer {
         let name = program.file_name()?.to_str()?;
         let is_python = name.starts_with("python");
         if !is_python && !matches!(name, "node" | "nodejs" | "bun" | "deno") {
-            return Self::of(program, arguments);
+            return Self::from_file(program, arguments);
         }
         let first = arguments.iter().position(|word| !word.to_string_lossy().starts_with('-'));
         match first {
-            Some(0) => Self::of(Path::new(arguments.first()?), arguments.get(1..)?),
+            Some(0) => Self::from_file(Path::new(arguments.first()?), arguments.get(1..)?),
             Some(1) if is_python && arguments.first()? == "-m" => {
                 let (module, rest) = (arguments.get(1)?.to_str()?, arguments.get(2..)?);
                 let claim = environment(program).and_then(|packages| by_module(&packages, module));
@@ -50,7 +50,7 @@ impl InstalledServer {
         }
     }
 
-    fn of(file: &Path, arguments: &[OsString]) -> Option<Self> {
+    fn from_file(file: &Path, arguments: &[OsString]) -> Option<Self> {
         let path = file.canonicalize().ok()?;
         let claim = node_package(&path).or_else(|| python_script(file)).or_else(|| python_script(&path));
         Some(Self { path, arguments: arguments.to_vec(), claim })

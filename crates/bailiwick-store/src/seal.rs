@@ -34,7 +34,7 @@ pub(crate) fn content(dir: &Path) -> io::Result<Digest> {
         let found = path.symlink_metadata()?;
         let held = match () {
             () if found.is_dir() => Digest::ZERO,
-            () if found.is_symlink() => Digest::of(std::fs::read_link(&path)?.as_os_str().as_bytes()),
+            () if found.is_symlink() => Digest::sha256(std::fs::read_link(&path)?.as_os_str().as_bytes()),
             () if found.is_file() => file_digest(&path)?,
             () => {
                 return Err(io::Error::other(format!(
@@ -76,7 +76,7 @@ fn add_name(sha: &mut Sha256, dir: &Path, path: &Path) {
 }
 
 fn file_digest(path: &Path) -> io::Result<Digest> {
-    Ok(Digest::of(&std::fs::read(path)?))
+    Ok(Digest::sha256(&std::fs::read(path)?))
 }
 
 #[cfg(test)]

@@ -317,7 +317,7 @@ impl<'a> Store<'a> {
 fn key(call: &PackageCall, options: ResolveOptions) -> String {
     let scripts = if options.install_scripts { "scripts" } else { "" };
     let text = format!("{}\n{}\n{scripts}", call.identity(), call.version);
-    let digest = Digest::of(text.as_bytes()).to_string();
+    let digest = Digest::sha256(text.as_bytes()).to_string();
     digest.chars().filter(char::is_ascii_hexdigit).take(32).collect()
 }
 

@@ -1,6 +1,6 @@
 //! A directory with a journal in it.
 
-use bailiwick_journal::format::{Event, Kind, Record, SessionId, Tamper};
+use bailiwick_journal::format::{Event, Record, RecordKind, SessionId, Tamper};
 use bailiwick_journal::{Durability, Expected, Filter, Journal, Options, Report, records, verify};
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ pub fn session(name: &str) -> SessionId {
 
 /// Some event.
 pub fn event(what: impl Into<String>) -> Event {
-    Event::new(Kind::ToolCalled).with_tool("shell").with_reason(what.into())
+    Event::new(RecordKind::ToolCalled).with_tool("shell").with_reason(what.into())
 }
 
 /// Every event is on disk when `append` comes back.

@@ -38,12 +38,12 @@ class Client:
         self.cache = cache
 
     @property
-    def folder(self):
+    def directory(self):
         """Where it is installed."""
         return os.path.join(self.cache, f"{self.program}-{self.version}")
 
     def command(self, *arguments):
-        program = os.path.join(self.folder, "node_modules", ".bin", self.program)
+        program = os.path.join(self.directory, "node_modules", ".bin", self.program)
         return [*(["node"] if self.needs_node else []), program, *arguments]
 
     # -- to be said by each client

@@ -1,4 +1,4 @@
-"""Gemini CLI: the Gemini protocol; hooks in `.gemini/settings.json`, which run in a trusted folder."""
+"""Gemini CLI: the Gemini protocol; hooks in `.gemini/settings.json`, which run in a trusted directory."""
 
 import os
 

@@ -72,7 +72,7 @@ pub(crate) struct Compile {
     /// Indent the JSON.
     #[arg(long)]
     pub(crate) pretty: bool,
-    /// Write the files into this folder instead.
+    /// Write the files into this directory instead.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Overwrite files that exist.

@@ -205,7 +205,7 @@ pub(crate) struct Install {
     /// Put `bailiwick wrap` before the commands of MCP servers.
     #[arg(long)]
     pub(crate) servers: bool,
-    /// Which agents get hooks; those with a settings folder if none is named.
+    /// Which agents get hooks; those with a settings directory if none is named.
     #[arg(value_parser = agents(), conflicts_with = "servers")]
     pub(crate) agents: Vec<&'static Agent>,
     /// Whose servers: claude-code, claude-desktop, cursor, vscode, codex, gemini, windsurf, zed, opencode,

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bailiwick_journal::format::{Decision, Digest, Kind, Point, SessionId};
+use bailiwick_journal::format::{Decision, Digest, Point, RecordKind, SessionId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
@@ -82,7 +82,7 @@ pub(crate) struct Selection {
     pub(crate) decision: Option<Decision>,
     /// Only events of this kind.
     #[arg(long, global = true, value_name = "KIND", value_parser = kind())]
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<RecordKind>,
     /// Only from this time on: RFC 3339, or `10m`, `2h`, `3d` ago.
     #[arg(long, global = true, value_name = "TIME")]
     pub(crate) since: Option<When>,
@@ -188,7 +188,7 @@ fn decision() -> impl TypedValueParser<Value = Decision> {
     names.try_map(|name| Decision::from_name(&name).ok_or("no such decision"))
 }
 
-fn kind() -> impl TypedValueParser<Value = Kind> {
-    let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
-    names.try_map(|name| Kind::from_name(&name).ok_or("no such kind"))
+fn kind() -> impl TypedValueParser<Value = RecordKind> {
+    let names = PossibleValuesParser::new(RecordKind::ALL.map(RecordKind::name));
+    names.try_map(|name| RecordKind::from_name(&name).ok_or("no such kind"))
 }

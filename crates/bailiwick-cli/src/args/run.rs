@@ -28,7 +28,7 @@ use crate::facts::Setting;
 
 The command itself is granted by being named, with the code that it brings (a virtual environment, the modules
 beside an entry point); anything it starts needs --cap exec:spawn:NAME. It is found as your shell would find it;
-names in manifests are found in the system's folders and `[programs] path` of config.toml. Nothing of the caller's
+names in manifests are found in the system's directories and `[programs] path` of config.toml. Nothing of the caller's
 environment is visible but PATH, HOME, LANG, TERM and USER, with values of the sandbox's own.
 Exit codes: the command's own; 125 refused or not confined · 126 not executable · 127 not found")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -91,7 +91,7 @@ pub(crate) struct Run {
     /// Run without any sandbox. Recorded in the journal.
     #[arg(long, conflicts_with_all = ["backend", "requirements", "no_journal"])]
     pub(crate) unconfined_i_accept_the_risk: bool,
-    /// Where the command starts, instead of the current folder.
+    /// Where the command starts, instead of the current directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     #[command(flatten)]
@@ -210,13 +210,13 @@ pub(crate) struct Doctor {
   bailiwick demo
 
 First a tool that was granted a few things, then an MCP server behind `bailiwick wrap`: the filesystem server of the
-protocol if it is here, else a small one of ours. Nothing is fetched. Everything happens in a folder of its own under the
-temporary folder, which is removed afterwards.")]
+protocol if it is here, else a small one of ours. Nothing is fetched. Everything happens in a directory of its own under the
+temporary directory, which is removed afterwards.")]
 pub(crate) struct Demo {
     /// Be the demonstration's own MCP server, which is after this file.
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) as_server: Option<PathBuf>,
-    /// Keep the folder, to look at the journal.
+    /// Keep the directory, to look at the journal.
     #[arg(long)]
     pub(crate) keep: bool,
 }

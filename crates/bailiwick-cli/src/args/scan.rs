@@ -20,7 +20,7 @@ Without --manifest, tools are compared with the policy beside them in the source
 file in $XDG_CACHE_HOME/bailiwick/scan. Exit codes: 0 nothing beyond what is declared · 1 more, or --strict: something
 is not known · 2 usage · 3 something cannot be read")]
 pub(crate) struct Scan {
-    /// Source files, or folders of them.
+    /// Source files, or directories of them.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// What was declared: a manifest or a snapshot.
@@ -35,7 +35,7 @@ pub(crate) struct Scan {
     /// Write a manifest to start from instead.
     #[arg(long, conflicts_with_all = ["manifest", "format", "strict"])]
     pub(crate) draft: bool,
-    /// Read folders of dependencies too, such as node_modules.
+    /// Read directories of dependencies too, such as node_modules.
     #[arg(long)]
     pub(crate) include_dependencies: bool,
     /// Read every file anew.

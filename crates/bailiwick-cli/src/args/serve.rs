@@ -32,7 +32,7 @@ pub(crate) struct Serve {
     /// Give a path variable of a manifest its value; may be repeated.
     #[arg(long = "set", value_name = "NAME=PATH")]
     pub(crate) settings: Vec<Setting>,
-    /// Where relative paths start and programs run; the current folder if absent.
+    /// Where relative paths start and programs run; the current directory if absent.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::answer::{Answer, Exit};
 use crate::args::{Allows, AnswerFormat};
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::planned::no_such_tool;
 use crate::render::{json, snippet};
 
@@ -53,13 +53,13 @@ pub(super) fn run(args: &Allows) -> Answer {
     }
 }
 
-fn open(args: &Allows) -> Result<Case, Useless> {
+fn open(args: &Allows) -> Result<Case, InputError> {
     let (source, manifest) = input::manifest(&args.manifest)?;
     let checked = facts::for_manifest(&manifest, &args.settings)
         .and_then(|facts| manifest.check(&facts).map(|checked| (checked, facts)).map_err(Findings::into_vec));
     match checked {
         Ok((checked, facts)) => Ok(Case { source, checked, facts }),
-        Err(findings) => Err(Useless::Wrong(source, findings)),
+        Err(findings) => Err(InputError::Wrong(source, findings)),
     }
 }
 

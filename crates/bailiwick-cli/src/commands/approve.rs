@@ -2,7 +2,7 @@
 
 use bailiwick_guardrails::Consent;
 use bailiwick_guardrails::approvals::{self, Answer as Given, Pending};
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use serde_json::json;
 
 use super::hook::act;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
     if approvals::answer(&state, &args.id, given, now)?.is_none() {
         return Ok(refused(Exit::Found, &format!("nothing waits as `{}` any more", args.id)));
     }
-    let event = Event::new(Kind::ApprovalDecided)
+    let event = Event::new(RecordKind::ApprovalDecided)
         .with_tool(waiting.tool.clone())
         .with_decision(decision)
         .with_code(word);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Exit};
 use crate::args::{Check, Format};
 use crate::facts::{self, Setting};
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, json, sarif, snippet, style};
 
 /// The most lines of a summary.
@@ -51,8 +51,8 @@ pub(super) fn run(args: &Check) -> Answer {
 fn look(path: &std::path::Path, settings: &[Setting]) -> Outcome {
     let source = match input::read(path) {
         Ok(source) => source,
-        Err(Useless::Wrong(source, findings)) => return Outcome::Wrong(source, findings),
-        Err(Useless::Unreadable(why)) => {
+        Err(InputError::Wrong(source, findings)) => return Outcome::Wrong(source, findings),
+        Err(InputError::Unreadable(why)) => {
             return Outcome::Unreadable { name: path.to_string_lossy().into_owned(), why };
         }
     };
@@ -72,13 +72,13 @@ fn summarise(text: &str, settings: &[Setting]) -> Result<Summary, Vec<Finding>> 
     let facts = facts::for_manifest(&manifest, settings)?;
     let checked = manifest.check(&facts).map_err(bailiwick_policy::finding::Findings::into_vec)?;
     if checked.hidden_lines().is_empty() {
-        return Ok(Summary::of(&checked, snapshot));
+        return Ok(Summary::for_checked(&checked, snapshot));
     }
     Err(checked.hidden_lines().to_vec())
 }
 
 impl Summary {
-    fn of(checked: &Checked, snapshot: Option<String>) -> Self {
+    fn for_checked(checked: &Checked, snapshot: Option<String>) -> Self {
         let manifest = checked.manifest();
         let of_tools = manifest.tools().iter().flat_map(|tool| tool.capabilities().unwrap_or_default());
         let lines: Vec<&Capability> =

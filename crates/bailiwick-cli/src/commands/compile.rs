@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit, Out};
 use crate::args::compile::{ArtifactFormat, Compile};
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::{self, Existing};
 use crate::planned::{self, Planned, Unplanned};
 use crate::render::{escape, json, style};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Answer> {
     let planned = match planned::plan(&args.manifest, args.tool.as_deref(), &args.host)? {
         Ok(planned) => planned,
         Err(Unplanned::Answered(answer)) => return Ok(answer),
-        Err(Unplanned::Useless(useless)) => return Ok(useless_manifest(args, &useless)),
+        Err(Unplanned::InputError(useless)) => return Ok(useless_manifest(args, &useless)),
     };
     if !args.container.read_only_rootfs && args.target != Some(Target::Docker) {
         let text =
@@ -62,14 +62,14 @@ fn floor(plan: &Plan, requirements: &[Requirement]) -> Floor {
 /// The gateway's file without a sandbox.
 fn alone(args: &Compile, files: Vec<ArtifactFile>) -> anyhow::Result<Answer> {
     match &args.out {
-        Some(folder) => write(folder, &files, args.force),
+        Some(directory) => write(directory, &files, args.force),
         None => Ok(Answer::bytes(files.into_iter().map(|file| file.text).collect())),
     }
 }
 
 fn answer(args: &Compile, plan: &Plan, artifact: Artifact) -> anyhow::Result<Answer> {
     let command = (!artifact.argv().is_empty()).then(|| command_line(artifact.argv())).transpose()?;
-    if let Some(folder) = &args.out {
+    if let Some(directory) = &args.out {
         let mut files = artifact.files().to_vec();
         let named = |name: &str, text: String| ArtifactFile { name: name.to_owned(), text };
         // bubblewrap's own file of arguments has that name where there are too many for a command line
@@ -78,7 +78,7 @@ fn answer(args: &Compile, plan: &Plan, artifact: Artifact) -> anyhow::Result<Ans
         let words = if taken { format!("{}.argv", artifact.target()) } else { words };
         files.extend(command.map(|line| named(&words, line)));
         files.push(named("artifact.json", document(&artifact, true)));
-        return write(folder, &files, args.force);
+        return write(directory, &files, args.force);
     }
     match (args.format, command) {
         (ArtifactFormat::Json, _) => Ok(Answer::bytes(document(&artifact, args.pretty))),
@@ -138,16 +138,16 @@ fn joined(files: &[ArtifactFile]) -> String {
 }
 
 /// Writes all files or none: what exists stays, unless `force`.
-fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<Answer> {
+fn write(directory: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<Answer> {
     let taken: Vec<&str> = files
         .iter()
         .map(|file| &*file.name)
-        .filter(|name| !force && folder.join(name).symlink_metadata().is_ok())
+        .filter(|name| !force && directory.join(name).symlink_metadata().is_ok())
         .collect();
-    let shown = escape::line(&folder.to_string_lossy());
+    let shown = escape::line(&directory.to_string_lossy());
     if !taken.is_empty() {
         let text = format!(
-            "{}: {shown} has {} already\n  name another folder, or overwrite with --force\n",
+            "{}: {shown} has {} already\n  name another directory, or overwrite with --force\n",
             style::error("error"),
             taken.join(", ")
         );
@@ -155,8 +155,8 @@ fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<A
     }
     let existing = if force { Existing::ReplaceLink } else { Existing::Keep };
     for file in files {
-        let path = folder.join(&file.name);
-        let parent = path.parent().unwrap_or(folder);
+        let path = directory.join(&file.name);
+        let parent = path.parent().unwrap_or(directory);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot make `{}`", parent.display()))?;
         output::write(&path, &file.text, existing)
             .with_context(|| format!("cannot write `{}`", path.display()))?;
@@ -166,9 +166,9 @@ fn write(folder: &Path, files: &[ArtifactFile], force: bool) -> anyhow::Result<A
 }
 
 /// A text that is no TOML or JSON is an invalid file; one that says what no plan can be made of does not compile.
-fn useless_manifest(args: &Compile, useless: &Useless) -> Answer {
+fn useless_manifest(args: &Compile, useless: &InputError) -> Answer {
     let answer = useless.refusal();
-    let Useless::Wrong(source, findings) = useless else { return answer };
+    let InputError::Wrong(source, findings) = useless else { return answer };
     let is_text = |finding: &Finding| {
         let no_text = [Code::SourceEncoding, Code::SourceTooLarge, Code::SourceSyntax, Code::SourceNesting];
         !no_text.contains(&finding.code())

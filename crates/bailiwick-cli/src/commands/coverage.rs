@@ -27,7 +27,7 @@ pub(super) fn run(args: &Coverage) -> anyhow::Result<Answer> {
         Ok(planned) => planned,
         Err(unplanned) => return Ok(unplanned.refusal()),
     };
-    let targets = Target::ALL.into_iter().map(|target| Row::of(target, &planned.plan));
+    let targets = Target::ALL.into_iter().map(|target| Row::for_target(target, &planned.plan));
     #[cfg(target_os = "linux")]
     let targets = std::iter::once(Row::native(&planned.plan)).chain(targets);
     let rows: Vec<Row> = targets.collect();
@@ -65,7 +65,7 @@ impl Row {
         Self { name: "native", coverage, refusal }
     }
 
-    fn of(target: Target, plan: &Plan) -> Self {
+    fn for_target(target: Target, plan: &Plan) -> Self {
         let provenance = Provenance { manifest: None, compiler: COMPILER.to_owned() };
         let refusal = bailiwick_compile::compile(target, plan, &plan.floor(), provenance).err();
         let refusal = refusal.map(|refusal| Short { axes: axes(&refusal), why: refusal.to_string() });

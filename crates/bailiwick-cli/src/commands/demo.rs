@@ -35,10 +35,10 @@ pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
         server::serve(secret)?;
         return Ok(Answer::result(Exit::Fine, String::new()));
     }
-    let folder =
-        tempfile::Builder::new().prefix("bailiwick-demo").tempdir().context("no temporary folder")?;
-    let shown = play(folder.path());
-    let kept = args.keep.then(|| folder.keep());
+    let directory =
+        tempfile::Builder::new().prefix("bailiwick-demo").tempdir().context("no temporary directory")?;
+    let shown = play(directory.path());
+    let kept = args.keep.then(|| directory.keep());
     let (mut text, held) = shown?;
     if let Some(kept) = kept {
         let _ = writeln!(text, "\nkept: {}", kept.display());
@@ -46,13 +46,13 @@ pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
     Ok(Answer::result(if held { Exit::Fine } else { Exit::Found }, text))
 }
 
-fn play(folder: &Path) -> anyhow::Result<(String, bool)> {
-    let (work, secret, state) = (folder.join("work"), folder.join("secret"), folder.join("journal"));
+fn play(directory: &Path) -> anyhow::Result<(String, bool)> {
+    let (work, secret, state) = (directory.join("work"), directory.join("secret"), directory.join("journal"));
     std::fs::create_dir(&work)?;
     std::fs::write(work.join("notes.txt"), "remember the milk\n")?;
     std::fs::write(&secret, "-----BEGIN PRIVATE KEY-----\n")?;
     let path =
-        |path: &Path| path.to_str().map(str::to_owned).context("the temporary folder's name is not text");
+        |path: &Path| path.to_str().map(str::to_owned).context("the temporary directory's name is not text");
     let (work, secret) = (path(&work)?, path(&secret)?);
     let caveats = Caveats {
         fs_read: Scope::only([work.clone()]),
@@ -75,7 +75,7 @@ fn play(folder: &Path) -> anyhow::Result<(String, bool)> {
     drop((grant, registry));
     journal.close()?;
     held &= recorded(&state, &mut text)?;
-    let (shown, was_held) = wrapped::play(folder, Path::new(&secret))?;
+    let (shown, was_held) = wrapped::play(directory, Path::new(&secret))?;
     text += &shown;
     held &= was_held;
     let end = if held { style::good("everything was held") } else { style::error("something was not held") };

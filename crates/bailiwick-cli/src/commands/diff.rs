@@ -8,7 +8,7 @@ use crate::additions;
 use crate::answer::{Answer, Exit};
 use crate::args::{Diff, DiffFormat};
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, json, markdown, sarif, style};
 
 /// A file and what it declares.
@@ -25,12 +25,12 @@ pub(super) fn run(args: &Diff) -> Answer {
     }
 }
 
-fn compare(args: &Diff) -> Result<(Side, Side, Comparison), Useless> {
+fn compare(args: &Diff) -> Result<(Side, Side, Comparison), InputError> {
     let (base, new) = (input::snapshot(&args.base)?, input::snapshot(&args.new)?);
     let accepted = args.accept.as_deref().map(input::accepted).transpose()?;
     let diff = match Comparison::between(&base.1, &new.1) {
         Ok(diff) => diff,
-        Err(findings) => return Err(Useless::wrong(new.0, findings)),
+        Err(findings) => return Err(InputError::wrong(new.0, findings)),
     };
     let diff = match accepted {
         Some(accepted) => diff.accepting(&accepted, facts::today(), &new.1),

@@ -15,7 +15,7 @@ use super::trust::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::guard::{Guard, GuardCommand, GuardInit, Lint, Tested};
 use crate::args::{AnswerFormat, Format};
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::{Draft, Existing};
 use crate::render::{escape, json, sarif, snippet, style};
 
@@ -32,16 +32,16 @@ pub(super) fn run(args: Guard) -> anyhow::Result<Answer> {
 }
 
 /// The guardrails of a directory, trusted or not, or why they cannot be used.
-fn load(dir: &Path) -> Result<Box<Good>, Useless> {
+fn load(dir: &Path) -> Result<Box<Good>, InputError> {
     let shown = dir.join(GUARDRAILS);
     match Policy::load(dir, &Trust::default()) {
         Policy::Good(good) => Ok(good),
         Policy::Broken(broken) => {
             let source = Source::new(shown.to_string_lossy(), broken.source.text().to_owned());
-            Err(Useless::Wrong(source, broken.findings))
+            Err(InputError::Wrong(source, broken.findings))
         }
         Policy::Absent | Policy::Changed(_) => {
-            Err(Useless::Unreadable(format!("there is no `{}`", shown.display())))
+            Err(InputError::Unreadable(format!("there is no `{}`", shown.display())))
         }
     }
 }
@@ -55,8 +55,8 @@ fn linted(args: &Lint) -> Answer {
                 findings,
             )
         }
-        Err(Useless::Wrong(source, findings)) => (source, findings),
-        Err(missing @ Useless::Unreadable(_)) => return missing.refusal(),
+        Err(InputError::Wrong(source, findings)) => (source, findings),
+        Err(missing @ InputError::Unreadable(_)) => return missing.refusal(),
     };
     let worth_knowing = |finding: &Finding| finding.severity() == Severity::Info;
     let exit = if findings.iter().all(worth_knowing) { Exit::Fine } else { Exit::Found };

@@ -116,7 +116,7 @@ fn watch(args: &Hook, event: &Event) -> Result<Watch, String> {
     let cwd = event.cwd.as_ref().map(PathBuf::from).filter(|path| path.is_absolute());
     let cwd = match cwd {
         Some(cwd) => cwd,
-        None => facts::here().map_err(|error| format!("the working folder is not known: {error}"))?,
+        None => facts::here().map_err(|error| format!("the working directory is not known: {error}"))?,
     };
     let cwd = cwd.canonicalize().unwrap_or(cwd);
     let watch = Watch::new(state, &event.session, &cwd, facts::home().as_deref(), facts::now_us());

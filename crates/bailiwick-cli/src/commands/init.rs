@@ -9,7 +9,7 @@ use bailiwick_policy::manifest::Manifest;
 
 use crate::answer::{Answer, Exit};
 use crate::args::Init;
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::{self, Existing};
 use crate::render::{escape, style};
 
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Init) -> anyhow::Result<Answer> {
     let text = named(template, args.name.as_deref());
     if let Err(findings) = Manifest::parse(&text) {
         // Only a name from the command line can spoil a template.
-        let wrong = Useless::wrong(Source::new("--name", text), findings);
+        let wrong = InputError::wrong(Source::new("--name", text), findings);
         return Ok(Answer { exit: Exit::Usage, ..wrong.refusal() });
     }
     if args.file == Path::new("-") {

@@ -52,7 +52,7 @@ fn hooks(args: &Install) -> anyhow::Result<Answer> {
     }
     let agents: Vec<(&Agent, &HookFile)> = known_settings()
         .filter(|(agent, settings)| match args.agents.as_slice() {
-            [] => root.join(folder(settings, args)).is_dir(),
+            [] => root.join(directory(settings, args)).is_dir(),
             named => named.iter().any(|one| one.name == agent.name),
         })
         .collect();
@@ -107,7 +107,7 @@ fn change(agent: &Agent, path: &Path, program: &Path, args: &Install) -> Result<
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(Refused::Invalid(format!("cannot read `{shown}`: {error}"))),
     };
-    let kept = Kept::of(path)?;
+    let kept = Kept::for_settings(path)?;
     let invalid = |why: HookSettingsError| Refused::Invalid(format!("`{shown}` {why}"));
     // What a person edited since stays, without our entries: a second `install` does not take those for the person's.
     let bare = match &before {
@@ -172,7 +172,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(settings: &Path) -> anyhow::Result<Self> {
+    fn for_settings(settings: &Path) -> anyhow::Result<Self> {
         let path = kept_path(settings)?;
         let before = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(Self { path, before })
@@ -182,7 +182,7 @@ impl Kept {
     /// was not there before and has nothing else in it.
     fn undone(&self, agent: &Agent, now: &str) -> Result<Option<String>, HookSettingsError> {
         if let Some(before) = &self.before
-            && before.made == Digest::of(now.as_bytes()).to_string()
+            && before.made == Digest::sha256(now.as_bytes()).to_string()
         {
             return Ok(before.text.clone());
         }
@@ -197,7 +197,7 @@ impl Kept {
         let earlier = self.before.as_ref().map_or(&[][..], |before| &before.directories);
         let mut directories: Vec<PathBuf> = earlier.to_vec();
         directories.extend(missing().collect::<Vec<_>>().into_iter().rev());
-        let (file, made) = (settings.to_owned(), Digest::of(made.as_bytes()).to_string());
+        let (file, made) = (settings.to_owned(), Digest::sha256(made.as_bytes()).to_string());
         let before = Before { file, text, made, directories };
         write(&self.path, &serde_json::to_string(&before)?)
     }
@@ -211,11 +211,12 @@ impl Kept {
 
 /// Whether `install` put our hooks into a file.
 pub(in crate::commands) fn was_installed(path: &Path) -> anyhow::Result<bool> {
-    Ok(Kept::of(&resolved(path))?.path.exists())
+    Ok(Kept::for_settings(&resolved(path))?.path.exists())
 }
 
 fn kept_path(path: &Path) -> anyhow::Result<PathBuf> {
-    let name: String = Digest::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
+    let name: String =
+        Digest::sha256(path.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
     Ok(state()?.dir().join("install").join(name))
 }
 
@@ -241,9 +242,9 @@ fn known_settings() -> impl Iterator<Item = (&'static Agent, &'static HookFile)>
     AGENTS.iter().filter_map(|agent| Some((agent, agent.settings.as_ref()?)))
 }
 
-/// The folder by which it is seen that an agent is used.
-const fn folder(settings: &HookFile, args: &Install) -> &'static str {
-    let [user, project] = settings.folders;
+/// The directory by which it is seen that an agent is used.
+const fn directory(settings: &HookFile, args: &Install) -> &'static str {
+    let [user, project] = settings.directories;
     if args.project.is_some() { project } else { user }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run(log: Log) -> anyhow::Result<Answer> {
     if let Some(refusal) = misplaced(&selection, tail, command.as_ref()) {
         return Ok(refusal);
     }
-    let scope = match Scope::of(selection) {
+    let scope = match Scope::from_selection(selection) {
         Ok(scope) => scope,
         Err(refusal) => return Ok(refusal),
     };
@@ -63,7 +63,7 @@ pub(super) fn run(log: Log) -> anyhow::Result<Answer> {
 }
 
 impl Scope {
-    fn of(selection: Selection) -> Result<Self, Answer> {
+    fn from_selection(selection: Selection) -> Result<Self, Answer> {
         let now = facts::now_us();
         let Some(dir) = selection.dir.or_else(facts::journal_dir) else {
             let why = "neither XDG_STATE_HOME nor HOME says where the journal is: use --dir";

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Ps) -> anyhow::Result<Answer> {
 
 /// What is pinned of a server: how many tools, and how many changes wait. `None` if that cannot be read.
 fn pins(server: &RunningServer) -> Option<(usize, usize)> {
-    let pinned = PinFile::of(&server.identity).and_then(|file| file.read()).ok()?;
+    let pinned = PinFile::for_identity(&server.identity).and_then(|file| file.read()).ok()?;
     Some(pinned.map_or((0, 0), |pinned| (pinned.tool_count(), pinned.changes().len())))
 }
 

@@ -27,7 +27,7 @@ use bailiwick_policy::plan::{Environment, Plan};
 
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
-pub(super) use self::plan::Asked;
+pub(super) use self::plan::PlannedRun;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::render::{escape, style};
@@ -42,16 +42,16 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     }
     let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let governing = match Governing::of(args) {
+    let governing = match Governing::from_args(args) {
         Ok(governing) => governing,
         Err(why) => return Ok(refused(&why)),
     };
-    let asked = match Asked::new(args, &name, &governing) {
+    let asked = match PlannedRun::new(args, &name, &governing) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(refusal),
     };
     let plan = &asked.plan;
-    let Some(chosen) = Chosen::of(args, plan) else {
+    let Some(chosen) = Chosen::from_args(args, plan) else {
         return Ok(refused("no command was given, and the manifest has none"));
     };
     if args.unconfined_i_accept_the_risk {
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     // Other sandboxes mount by what the host was seen to have, and the journal and the report were made since.
     let by_name = matches!(args.backend, Backend::Bwrap | Backend::Oci | Backend::Firejail);
     let asked = if by_name && Governing::is_made(args) {
-        match Asked::new(args, &name, &governing) {
+        match PlannedRun::new(args, &name, &governing) {
             Ok(asked) => asked,
             Err(refusal) => return Ok(refusal),
         }
@@ -99,7 +99,7 @@ enum Choice {
 }
 
 impl Chosen {
-    fn of(args: &Run, plan: &Plan) -> Option<Self> {
+    fn from_args(args: &Run, plan: &Plan) -> Option<Self> {
         let here = facts::here().ok();
         let own =
             args.cwd.as_ref().map(|own| here.as_ref().map_or_else(|| own.clone(), |here| here.join(own)));
@@ -115,13 +115,13 @@ impl Chosen {
 
 /// Where programs are looked for by name. A command that a manifest names is found as every name in it is.
 fn search(by: Choice) -> Result<Search, Answer> {
-    let named = input::program_folders().map_err(|useless| useless.refusal())?;
+    let named = input::program_directories().map_err(|useless| useless.refusal())?;
     let callers = if by == Choice::Caller { facts::search_path() } else { named.clone() };
     Ok(Search { callers, named, variables: facts::tool_variables() })
 }
 
 /// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
-fn confined(args: &Run, asked: &Asked, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
+fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
     let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
@@ -190,11 +190,11 @@ fn floor(args: &Run, plan: &Plan) -> Floor {
 /// The launch of a server's command, by our own sandbox.
 pub(super) fn server_launch<'a>(
     args: &Run,
-    asked: &'a Asked,
+    asked: &'a PlannedRun,
     stdio: Stdio,
     recorder: Recorder,
 ) -> Result<Launch<'a>, Answer> {
-    let chosen = Chosen::of(args, &asked.plan);
+    let chosen = Chosen::from_args(args, &asked.plan);
     let chosen = chosen.ok_or_else(|| refused("no command was given, and the manifest has none"))?;
     launch(args, asked, &chosen, stdio, recorder)
 }
@@ -202,7 +202,7 @@ pub(super) fn server_launch<'a>(
 /// The launch that a command line asks for, by our own sandbox.
 fn launch<'a>(
     args: &Run,
-    asked: &'a Asked,
+    asked: &'a PlannedRun,
     chosen: &Chosen,
     stdio: Stdio,
     recorder: Recorder,
@@ -210,7 +210,7 @@ fn launch<'a>(
     let plan = &asked.plan;
     let (program, arguments) = chosen.command.split_first().ok_or_else(|| refused("no command was given"))?;
     if let Some(missing) = args.cwd.as_ref().filter(|own| !own.is_dir()) {
-        return Err(refused(&format!("`--cwd {}` is no folder; nothing was started", missing.display())));
+        return Err(refused(&format!("`--cwd {}` is no directory; nothing was started", missing.display())));
     }
     let command = Command {
         program: program.clone(),
@@ -269,7 +269,7 @@ fn with_hints(
         let unstarted = !is_native && matches!(answer.exit, Exit::Program(126 | 127));
         notes.extend(hint::unstarted(plan).filter(|_| unstarted));
         let is_unexplained = notes.is_empty() && is_native && !args.tell;
-        notes.splice(..0, hint::unseen_folder(command, &here, plan).filter(|_| !args.tell));
+        notes.splice(..0, hint::unseen_directory(command, &here, plan).filter(|_| !args.tell));
         notes.extend(is_unexplained.then(hint::more_to_tell));
     }
     for note in notes {

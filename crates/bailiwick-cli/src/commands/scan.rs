@@ -13,7 +13,7 @@ use crate::answer::{Answer, Exit};
 use crate::args::Format;
 use crate::args::scan::Scan;
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::json;
 use crate::terminal::Progress;
 
@@ -66,7 +66,7 @@ fn read(args: &Scan) -> Result<Report, Fault> {
 }
 
 /// The manifest, and what the host says about paths in it and in the source.
-fn declared(args: &Scan) -> Result<(Option<(Source, Checked)>, HostFacts), Useless> {
+fn declared(args: &Scan) -> Result<(Option<(Source, Checked)>, HostFacts), InputError> {
     let Some(path) = &args.manifest else { return Ok((None, facts::for_source(&args.settings))) };
     let (source, manifest) = input::manifest(path)?;
     let known = facts::for_manifest(&manifest, &args.settings);
@@ -74,11 +74,11 @@ fn declared(args: &Scan) -> Result<(Option<(Source, Checked)>, HostFacts), Usele
         .and_then(|known| manifest.check(&known).map(|found| (found, known)).map_err(Findings::into_vec));
     match checked {
         Ok((checked, known)) => Ok((Some((source, checked)), facts::with_usual(known, &args.settings))),
-        Err(findings) => Err(Useless::Wrong(source, findings)),
+        Err(findings) => Err(InputError::Wrong(source, findings)),
     }
 }
 
-/// A name for the draft: that of the folder or file, without its ending.
+/// A name for the draft: that of the directory or file, without its ending.
 fn name_of(path: &Path) -> &str {
     path.file_stem().and_then(|name| name.to_str()).filter(|name| *name != ".").unwrap_or("server")
 }

@@ -18,7 +18,7 @@ use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
 use bailiwick_guard::{Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::manifest::Checked;
@@ -29,7 +29,7 @@ pub(super) use self::http::{announce, fresh_token, until_signalled};
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::output::real_path;
 use crate::render::{escape, style};
 use crate::{companion, facts, terminal};
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         Ok(granted) => granted,
         Err(refusal) => return Ok(refusal),
     };
-    let cwd = match folder(args) {
+    let cwd = match directory(args) {
         Ok(cwd) => cwd,
         Err(why) => return Ok(refused(Exit::Usage, &why)),
     };
@@ -68,12 +68,12 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     let server = server(args, &granted, tools);
     greet(&granted, args.http.is_some());
     let began = format!("serves `{}`, granted by {}", escape::line(&args.name), granted.origin);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     let how = match args.http {
         Some(address) => http::speak(address, server)?,
         None => speak(server)?,
     };
-    journal.append(Event::new(Kind::SessionEnded).with_reason(how))?;
+    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     journal.close()?;
     Ok(Answer::result(Exit::Fine, String::new()))
 }
@@ -161,19 +161,20 @@ fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
 }
 
 /// Where the session works, links followed.
-fn folder(args: &Serve) -> Result<PathBuf, String> {
+fn directory(args: &Serve) -> Result<PathBuf, String> {
     let asked = match &args.cwd {
         Some(dir) => dir.clone(),
-        None => facts::here().map_err(|fault| format!("there is no current folder: {fault}"))?,
+        None => facts::here().map_err(|fault| format!("there is no current directory: {fault}"))?,
     };
     let real = asked.canonicalize().map_err(|fault| format!("cannot use `{}`: {fault}", asked.display()))?;
-    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a folder", asked.display())) }
+    if real.is_dir() { Ok(real) } else { Err(format!("`{}` is not a directory", asked.display())) }
 }
 
 /// The files that say what the session may do, by where they really lie. With guardrails, all that lies beside them.
 fn governing(args: &Serve) -> anyhow::Result<Vec<PathBuf>> {
-    let folder = args.guardrails.as_deref().and_then(Path::parent);
-    let files = args.grants.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-")).chain(folder);
+    let directory = args.guardrails.as_deref().and_then(Path::parent);
+    let files =
+        args.grants.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-")).chain(directory);
     let real =
         |path: &Path| real_path(path, &[]).with_context(|| format!("cannot look at `{}`", path.display()));
     files.map(real).collect()
@@ -205,7 +206,7 @@ pub(super) fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<R
     let state = state()?;
     Ok(match Policy::load(&dir, &Trust::load(&state)?) {
         Policy::Good(_) => Ok(Guarded::around(builder, &dir, &state, facts::home().as_deref())?),
-        Policy::Broken(broken) => Err(Useless::Wrong(broken.source, broken.findings).refusal()),
+        Policy::Broken(broken) => Err(InputError::Wrong(broken.source, broken.findings).refusal()),
         Policy::Absent => Err(refused(Exit::Invalid, &format!("there is no `{}`", file.display()))),
         Policy::Changed(why) => Err(refused(Exit::Invalid, &why)),
     })

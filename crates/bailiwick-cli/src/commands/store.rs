@@ -88,10 +88,10 @@ pub(super) fn host(names: NameOptions, is_unrecorded: bool) -> anyhow::Result<St
     let cache = facts::cache_dir().context("neither XDG_CACHE_HOME nor HOME says where packages are kept")?;
     let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where records are kept")?;
     let named =
-        input::program_folders().map_err(|useless| anyhow::Error::msg(useless.refusal().complaint))?;
+        input::program_directories().map_err(|useless| anyhow::Error::msg(useless.refusal().complaint))?;
     Ok(StoreHost {
         home: facts::home(),
-        cwd: facts::here().context("there is no current folder")?,
+        cwd: facts::here().context("there is no current directory")?,
         packages: cache.join("store"),
         records: state.join("store"),
         variables: facts::environment_of_caller().collect(),

@@ -2,14 +2,14 @@
 
 use anyhow::Context as _;
 use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use serde_json::json;
 
 use super::hook::act;
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::args::guard::Trust as Args;
-use crate::input::Useless;
+use crate::input::InputError;
 use crate::render::{escape, json, style};
 use crate::{facts, terminal};
 
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         Ok(None) => {
             return Ok(refused(Exit::Invalid, &format!("there is no {GUARDRAILS} in `{}`", dir.display())));
         }
-        Err(broken) => return Ok(Useless::Wrong(broken.source, broken.findings).refusal()),
+        Err(broken) => return Ok(InputError::Wrong(broken.source, broken.findings).refusal()),
     };
     let listed: String = scripts.iter().map(|script| format!("  {}\n", escape::line(script))).collect();
     let question = format!(
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         return Ok(refused(Exit::Found, "not trusted: confirm at a terminal, or say --yes"));
     }
     Trust::add(&state, &dir, hash)?;
-    act(Event::new(Kind::ApprovalDecided)
+    act(Event::new(RecordKind::ApprovalDecided)
         .with_decision(Decision::Allow)
         .with_code("trusted")
         .with_reason(format!("{} as {hash}", dir.display())));

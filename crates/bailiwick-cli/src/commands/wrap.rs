@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
@@ -32,7 +32,7 @@ use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
-use super::run::{Asked, Governing, server_launch};
+use super::run::{Governing, PlannedRun, server_launch};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
@@ -68,11 +68,11 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     let began = server.began(args);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     let answer = match start(&server, &gate, &journal) {
         Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
         Err(error) => {
-            journal.append(Event::new(Kind::SessionEnded).with_reason("the server did not start"))?;
+            journal.append(Event::new(RecordKind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
             drop(stand_in(args, &format!("{error:#}"))?);
             Answer::refusal(Exit::Program(code), String::new())
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
 fn listen_on(args: &Wrap, server: WrappedServer, address: SocketAddr) -> anyhow::Result<Answer> {
     let journal = open_journal(args)?;
     let began = server.began(args);
-    journal.append(Event::new(Kind::SessionStarted).with_reason(began))?;
+    journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     let answer = listen::serve(args, server, &journal, address)
         .unwrap_or_else(|why| Answer::refusal(Exit::Program(125), complaint(&format!("{why:#}"))));
     journal.close()?;
@@ -99,7 +99,7 @@ struct WrappedServer {
     /// What it is known by.
     identity: String,
     run: Run,
-    asked: Asked,
+    asked: PlannedRun,
     /// Code of it that lies in the user's own project.
     code: ProjectCode,
     /// What is worth knowing of it.
@@ -126,11 +126,12 @@ impl WrappedServer {
         }
         let mut run = Run::for_server(None, args.settings.clone(), args.names.clone(), command);
         run.tell = args.tell;
-        let governing = Governing::of(&run);
+        let governing = Governing::from_args(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
-        let asked = Asked::of_server(&run, &program(args), &governing, (source, manifest)).map_err(plain)?;
+        let asked =
+            PlannedRun::of_server(&run, &program(args), &governing, (source, manifest)).map_err(plain)?;
         Ok(Self { name, identity, run, asked, code, notes, is_recorded: !args.no_journal })
     }
 

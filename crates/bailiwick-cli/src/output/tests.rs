@@ -8,8 +8,8 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn entries(folder: &Path) -> usize {
-    folder.read_dir().unwrap().count()
+fn entries(directory: &Path) -> usize {
+    directory.read_dir().unwrap().count()
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn no_link_and_no_special_file_is_written_to() {
 fn links_on_the_way_are_followed_only_where_they_are_trusted() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
-    for folder in ["real/deep", "writable"] {
-        std::fs::create_dir_all(base.join(folder)).unwrap();
+    for directory in ["real/deep", "writable"] {
+        std::fs::create_dir_all(base.join(directory)).unwrap();
     }
     symlink("real", base.join("way")).unwrap();
     symlink(base.join("real"), base.join("writable/way")).unwrap();

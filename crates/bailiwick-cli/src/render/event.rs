@@ -3,7 +3,7 @@
 //! For programs a record is its line of the journal, member for member: what was read, `hash` included, whether or
 //! not it holds. For people, every text of an event is escaped: tools and servers write what they like.
 
-use bailiwick_journal::format::{Chain, Decision, Entry, Event, Point, Record};
+use bailiwick_journal::format::{Chain, Decision, Event, Point, Record, RecordBody};
 use serde_json::Value;
 
 use super::{escape, style};
@@ -37,8 +37,8 @@ pub(crate) fn json_line(record: &Record) -> String {
     let mut chain = before.into_iter().fold(chain, Chain::after);
     let mut line = Vec::new();
     match &record.entry {
-        Entry::Event(event) => chain.push_event(event, &mut line),
-        Entry::Seal(seal, signature) => chain.push_seal(seal, |_| *signature, &mut line),
+        RecordBody::Event(event) => chain.push_event(event, &mut line),
+        RecordBody::Seal(seal, signature) => chain.push_seal(seal, |_| *signature, &mut line),
     };
     let line = String::from_utf8_lossy(&line);
     let (body, _) = line.rsplit_once(",\"hash\":").unwrap_or((&line, ""));

@@ -3,7 +3,7 @@
 //! Each document names its own format and version; fields are added, never changed.
 
 use bailiwick_policy::diff::{Diff, Difference, Verdict};
-use bailiwick_policy::finding::{Finding, Place, Source};
+use bailiwick_policy::finding::{Finding, LineColumn, Source};
 use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) fn finding(source: &Source, finding: &Finding) -> Value {
 }
 
 /// A line and a column, both from 1.
-pub(crate) fn place(place: Place) -> Value {
+pub(crate) fn place(place: LineColumn) -> Value {
     json!({ "line": place.line, "column": place.column })
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::escape;
 
 /// One result before it is numbered.
-pub(crate) struct Outcome {
+pub(crate) struct SarifResult {
     code: Code,
     severity: Severity,
     text: String,
@@ -19,8 +19,8 @@ pub(crate) struct Outcome {
 }
 
 /// The findings of one text.
-pub(crate) fn of_findings(source: &Source, findings: &[Finding]) -> Vec<Outcome> {
-    let one = |finding: &Finding| Outcome {
+pub(crate) fn of_findings(source: &Source, findings: &[Finding]) -> Vec<SarifResult> {
+    let one = |finding: &Finding| SarifResult {
         code: finding.code(),
         severity: finding.severity(),
         text: with_help(finding.message(), finding.help_text()),
@@ -31,11 +31,11 @@ pub(crate) fn of_findings(source: &Source, findings: &[Finding]) -> Vec<Outcome>
 }
 
 /// The differences between two manifests, at the tools of the new one.
-pub(crate) fn of_diff(new: &Source, snapshot: &Snapshot, diff: &Diff) -> Vec<Outcome> {
+pub(crate) fn of_diff(new: &Source, snapshot: &Snapshot, diff: &Diff) -> Vec<SarifResult> {
     let tools = snapshot.manifest().tools();
     let span = |name: &str| tools.iter().find(|tool| tool.name() == name).map(|tool| tool.span());
     let differences = diff.differences().iter();
-    let one = differences.map(|found| Outcome {
+    let one = differences.map(|found| SarifResult {
         code: found.code(),
         severity: found.severity(),
         text: match found.tool() {
@@ -54,7 +54,7 @@ pub(crate) fn notification(text: &str) -> Value {
 }
 
 /// The whole log.
-pub(crate) fn log(outcomes: &[Outcome], unreadable: &[Value]) -> Value {
+pub(crate) fn log(outcomes: &[SarifResult], unreadable: &[Value]) -> Value {
     let codes: Vec<Code> = outcomes.iter().map(|one| one.code).collect::<BTreeSet<_>>().into_iter().collect();
     let results: Vec<Value> = outcomes.iter().map(|one| result(one, &codes)).collect();
     json!({
@@ -92,7 +92,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-fn result(outcome: &Outcome, codes: &[Code]) -> Value {
+fn result(outcome: &SarifResult, codes: &[Code]) -> Value {
     let mut result = json!({
         "ruleId": outcome.code.as_str(),
         "ruleIndex": codes.iter().position(|code| *code == outcome.code),

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use bailiwick_policy::finding::{Finding, Place, Severity, Source, Span};
+use bailiwick_policy::finding::{Finding, LineColumn, Severity, Source, Span};
 
 use super::escape;
 
@@ -17,7 +17,7 @@ const REACH: usize = 160;
 struct Cut {
     text: String,
     span: Range<usize>,
-    place: Place,
+    place: LineColumn,
     /// Whether the text starts where the line does.
     whole: bool,
 }

@@ -7,8 +7,8 @@ pub struct HookFile {
     pub user: &'static str,
     /// A project's, below its directory.
     pub project: &'static str,
-    /// The folders by which it is seen that a person uses the agent: in the home, in a project.
-    pub folders: [&'static str; 2],
+    /// The directories by which it is seen that a person uses the agent: in the home, in a project.
+    pub directories: [&'static str; 2],
     /// What is written into it.
     pub form: HookForm,
 }
@@ -42,8 +42,13 @@ pub struct HookEntries {
 
 impl HookFile {
     /// A file that has the same name in a home and in a project.
-    pub(super) const fn same(path: &'static str, folder: &'static str, entries: HookEntries) -> Self {
-        Self { user: path, project: path, folders: [folder, folder], form: HookForm::Entries(entries) }
+    pub(super) const fn same(path: &'static str, directory: &'static str, entries: HookEntries) -> Self {
+        Self {
+            user: path,
+            project: path,
+            directories: [directory, directory],
+            form: HookForm::Entries(entries),
+        }
     }
 
     /// Whether the file has our name: nothing but our hooks is expected in it.

@@ -30,7 +30,7 @@ static AROUND: LazyLock<(String, String)> = LazyLock::new(|| {
 pub(super) fn emit(rules: &[NetRule]) -> Result<String, Refusal> {
     let mut routes = Vec::new();
     for rule in private_first(rules) {
-        routes.extend(of(rule)?);
+        routes.extend(routes_of(rule)?);
     }
     let (before, after) = &*AROUND;
     let mut text = before.clone();
@@ -117,7 +117,7 @@ fn no_private() -> Value {
 }
 
 /// The routes of one rule: by CONNECT, plainly, or both.
-fn of(rule: &NetRule) -> Result<Vec<Value>, Refusal> {
+fn routes_of(rule: &NetRule) -> Result<Vec<Value>, Refusal> {
     let (connect, plain, methods, path) = match rule.speech() {
         Speech::Connect { .. } => (true, true, Methods::ALL, None),
         Speech::Http { schemes, methods, path } => {
@@ -214,7 +214,7 @@ fn url_path(rule: &NetRule, path: &PathPattern) -> Result<String, Refusal> {
         refused(
             Egress::Envoy,
             rule,
-            "its path has a class of letters beyond ASCII; grant the folder above it",
+            "its path has a class of letters beyond ASCII; grant the directory above it",
         )
     })
 }

@@ -27,7 +27,7 @@ fn value(plan: &Plan, rules: &[NetRule]) -> Value {
 }
 
 fn rule(rule: &NetRule) -> Value {
-    let mut value = EgressRule::of(rule).to_json();
+    let mut value = EgressRule::from_rule(rule).to_json();
     if let Value::Object(fields) = &mut value {
         fields.insert("speech".to_owned(), speech(rule.speech()));
         fields.insert("capability".to_owned(), rule.to_string().into());

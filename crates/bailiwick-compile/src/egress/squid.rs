@@ -157,7 +157,7 @@ fn url_path(rule: &NetRule, path: &PathPattern) -> Result<String, Refusal> {
         refused(
             Egress::Squid,
             rule,
-            "its path has a letter that the configuration cannot hold; grant the folder above it",
+            "its path has a letter that the configuration cannot hold; grant the directory above it",
         )
     })
 }

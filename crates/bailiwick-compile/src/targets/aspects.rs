@@ -3,7 +3,7 @@
 use bailiwick_policy::capability::{Endpoint, Program};
 use bailiwick_policy::enforcement::Aspect;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::plan::{MASKED, Mount, PROGRAM_FOLDERS, Plan};
+use bailiwick_policy::plan::{MASKED, Mount, PROGRAM_DIRECTORIES, Plan};
 
 use crate::{Refusal, Target};
 
@@ -25,7 +25,7 @@ pub(super) fn shown(plan: &Plan) -> Shown {
             notes.push(format!("`{path}` is left out: no grant shows it, the sandbox has its own or none"));
             return false;
         }
-        if mount.place == Some(bailiwick_policy::facts::Place::Missing) {
+        if mount.place == Some(bailiwick_policy::facts::PathKind::Missing) {
             notes.push(format!("`{path}` is left out: this host does not have it"));
             return false;
         }
@@ -49,7 +49,9 @@ pub(super) const UNREAD: &str = "not every gateway checks what is spoken inside 
 pub(super) fn files_of(program: &Program) -> Vec<String> {
     match program {
         Program::Path(path) => vec![path.to_string()],
-        Program::Name(name) => PROGRAM_FOLDERS.iter().map(|folder| format!("{folder}/{name}")).collect(),
+        Program::Name(name) => {
+            PROGRAM_DIRECTORIES.iter().map(|directory| format!("{directory}/{name}")).collect()
+        }
     }
 }
 
@@ -87,7 +89,7 @@ fn base_name(program: &Program) -> String {
     }
 }
 
-/// The file or folder of the host that a local service is reached by; `None` where the host has to be asked, or there is none.
+/// The file or directory of the host that a local service is reached by; `None` where the host has to be asked, or there is none.
 pub(super) fn socket(endpoint: &Endpoint) -> Option<String> {
     match endpoint {
         Endpoint::X11 => Some("/tmp/.X11-unix".to_owned()),

@@ -5,11 +5,11 @@
 //! read-only: started as root, bubblewrap alone leaves `core_pattern` writable.
 //!
 //! The command line needs no descriptor. Stub files and variables of the caller can only be passed by descriptor:
-//! the script `bwrap.sh`, in one folder with the other files, does that.
+//! the script `bwrap.sh`, in one directory with the other files, does that.
 //!
-//! Fails closed when the path of a socket, or one that was taken for a file by its name, turns out to be a folder, and
-//! when one that was taken for a folder is a file: bubblewrap then does not start.
-//! Residual: no socket filter, so a Unix socket in a granted folder can be connected to; files that run code
+//! Fails closed when the path of a socket, or one that was taken for a file by its name, turns out to be a directory, and
+//! when one that was taken for a directory is a file: bubblewrap then does not start.
+//! Residual: no socket filter, so a Unix socket in a granted directory can be connected to; files that run code
 //! later are protected only if they exist when it starts.
 
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ const MAX_ARGUMENTS: usize = 8900;
 const MAX_BYTES: usize = 96 * 1024;
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Bwrap)?;
+    let mut view = View::for_target(plan, Target::Bwrap)?;
     let arguments = arguments(plan, &view);
     let mut notes = std::mem::take(&mut view.notes);
     add_notes(plan, &view, &mut notes);
@@ -66,9 +66,9 @@ fn too_many(view: &View) -> Refusal {
     Refusal::Inexpressible {
         target: Target::Bwrap,
         aspect: Aspect::Files,
-        rule: format!("{} folders", view.trees.len()),
-        why: "it takes 9000 arguments, three for each folder and ninety more for each writable one; \
-              grant folders around them"
+        rule: format!("{} directories", view.trees.len()),
+        why: "it takes 9000 arguments, three for each directory and ninety more for each writable one; \
+              grant directories around them"
             .to_owned(),
     }
 }
@@ -109,11 +109,11 @@ fn arguments(plan: &Plan, view: &View) -> Vec<String> {
     }
     line.places(view);
     for socket in &view.sockets {
-        // A folder cannot be mounted on a file, so what is not a socket's name stops bubblewrap here.
+        // A directory cannot be mounted on a file, so what is not a socket's name stops bubblewrap here.
         line.words(&["--ro-bind", "/dev/null", socket, "--ro-bind-try", socket, socket]);
     }
-    for folder in &view.socket_folders {
-        line.words(&["--ro-bind-try", folder, folder]);
+    for directory in &view.socket_directories {
+        line.words(&["--ro-bind-try", directory, directory]);
     }
     let files: HashSet<&str> =
         view.trees.iter().filter(|tree| tree.is_file_by_name()).map(|tree| &*tree.path).collect();
@@ -162,7 +162,7 @@ impl Line {
         }
         for tree in &view.trees {
             if tree.is_file_by_name() {
-                // A folder cannot be mounted on a file: if it is one, bubblewrap stops here.
+                // A directory cannot be mounted on a file: if it is one, bubblewrap stops here.
                 self.words(&["--ro-bind", "/dev/null", &tree.path]);
             }
             self.bind(tree.writable, &tree.source, &tree.path);
@@ -193,11 +193,11 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     if view.writable().next().is_some() {
         notes.push(
             "files that run code later, such as `.git/hooks`, stay read-only where they exist at the top of a writable \
-             folder; missing ones can be made, and those of submodules and nested repositories changed"
+             directory; missing ones can be made, and those of submodules and nested repositories changed"
                 .to_owned(),
         );
         notes.push(
-            "started as root, it can leave setuid files in writable folders: start it as a plain user"
+            "started as root, it can leave setuid files in writable directories: start it as a plain user"
                 .to_owned(),
         );
     }
@@ -216,13 +216,13 @@ fn kind_notes(view: &View, notes: &mut Vec<String>) {
     let unknown = || view.writable().filter(|tree| tree.place.is_none());
     for tree in unknown().filter(|tree| tree.is_file_by_name()) {
         notes.push(format!(
-            "`{}` is taken for a file and does not start as a folder: `compile --here` looks what it is",
+            "`{}` is taken for a file and does not start as a directory: `compile --here` looks what it is",
             tree.path
         ));
     }
     if unknown().any(|tree| tree.path != "/" && !tree.is_file_by_name()) {
         notes.push(
-            "writable paths that do not end as files do are taken for folders: for a file, `compile --here`"
+            "writable paths that do not end as files do are taken for directories: for a file, `compile --here`"
                 .to_owned(),
         );
     }

@@ -28,22 +28,22 @@ use crate::{Refusal, Target, TargetOptions, script, why};
 const IMAGE: &str = "IMAGE";
 /// The internal network that `compose.yaml` makes.
 const INTERNAL: &str = "bailiwick-internal";
-/// Whom the command runs as, until someone says who owns the granted folders: `nobody`.
+/// Whom the command runs as, until someone says who owns the granted directories: `nobody`.
 const USER: &str = "65534:65534";
 /// How many processes there may be if nothing is declared.
 const DEFAULT_PIDS: u64 = 512;
 
 pub(super) fn emit(plan: &Plan, options: TargetOptions) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Docker)?;
+    let mut view = View::for_target(plan, Target::Docker)?;
     if let Some(root) = &view.root {
         return Err(Refusal::Inexpressible {
             target: Target::Docker,
             aspect: Aspect::Files,
             rule: format!("fs:{}:/**", if root.writable { "write" } else { "read" }),
-            why: "a container has the root of its image; write the folders out".to_owned(),
+            why: "a container has the root of its image; write the directories out".to_owned(),
         });
     }
-    let container = Container::of(plan, &view, options);
+    let container = Container::for_plan(plan, &view, options);
     let files = match plan.network() {
         Network::None => Vec::new(),
         Network::Allow(_) | Network::Any => vec![
@@ -116,7 +116,7 @@ struct Container {
     mounts: Vec<MountPoint>,
     /// Options of the `tmpfs` at `/tmp`, if the container has its own.
     tmp: Option<&'static str>,
-    /// Folders that an empty one covers.
+    /// Directories that an empty one covers.
     covered: Vec<String>,
     /// Variables with their values.
     variables: Vec<(String, String)>,
@@ -131,7 +131,7 @@ struct MountPoint {
 }
 
 impl Container {
-    fn of(plan: &Plan, view: &View, options: TargetOptions) -> Self {
+    fn for_plan(plan: &Plan, view: &View, options: TargetOptions) -> Self {
         let mount = |source: &str, target: &str, read_only| MountPoint {
             source: source.to_owned(),
             target: target.to_owned(),
@@ -142,7 +142,7 @@ impl Container {
         let later = run_later(plan, view).into_iter().filter(|later| later.exists);
         mounts.extend(later.map(|later| mount(&later.source, &later.path, !later.writable)));
         mounts.extend(view.sockets.iter().map(|path| mount(path, path, true)));
-        mounts.extend(view.socket_folders.iter().map(|path| mount(path, path, true)));
+        mounts.extend(view.socket_directories.iter().map(|path| mount(path, path, true)));
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let fixed = &plan.environment().fixed;
         let hosts = *plan.network() != Network::None;
@@ -240,7 +240,7 @@ fn field(text: &str) -> Cow<'_, str> {
 
 fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     notes.push(format!("put the name of an image for `{IMAGE}`; podman takes the same arguments"));
-    notes.push("put the numbers of whoever owns the granted folders for `65534:65534`".to_owned());
+    notes.push("put the numbers of whoever owns the granted directories for `65534:65534`".to_owned());
     if *plan.network() != Network::None {
         notes.push(format!(
             "hosts are reached through the egress proxy alone: `docker compose up` \
@@ -261,6 +261,6 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
         );
     }
     if !view.sockets.is_empty() {
-        notes.push("a socket's path that is a folder on the host is shown as one".to_owned());
+        notes.push("a socket's path that is a directory on the host is shown as one".to_owned());
     }
 }

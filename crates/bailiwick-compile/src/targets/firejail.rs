@@ -1,7 +1,7 @@
 //! firejail, as a profile: it takes no more than 128 arguments.
 //!
 //! Everything at the top of the file system is hidden by pattern but for what programs need and what is granted;
-//! below `/etc`, `/tmp`, `/run` and the folders of grants only what is named is shown. No capability, no new
+//! below `/etc`, `/tmp`, `/run` and the directories of grants only what is named is shown. No capability, no new
 //! privilege, no network, a filter of system calls and of socket families, no further namespace.
 //!
 //! Fails closed when a path has a character that firejail refuses or takes for a pattern.
@@ -17,7 +17,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{BASE, Network, Plan};
 
@@ -54,7 +54,7 @@ whitelist /run/.bailiwick
 const UNSPEAKABLE: &str = "\\&!?\"<>%^{};,*[]";
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Firejail)?;
+    let mut view = View::for_target(plan, Target::Firejail)?;
     check_paths(plan, &view)?;
     let mut profile = Profile(String::with_capacity(4096));
     profile.0.push_str(ALWAYS);
@@ -94,10 +94,10 @@ pub(super) const MECHANISM: Mechanism = Mechanism {
         none: Words::exact(
             "no Unix socket can be made but pairs; abstract ones end at the network namespace",
         ),
-        wider_with_files: &["a pair of datagram sockets can send to a socket in a granted folder"],
+        wider_with_files: &["a pair of datagram sockets can send to a socket in a granted directory"],
         some: DeclaredServices::Visible(Words::superset(
             "",
-            &["a socket's path that is a folder is shown as one"],
+            &["a socket's path that is a directory is shown as one"],
         )),
     },
     processes: ProcessMechanism::Kernel {
@@ -130,10 +130,10 @@ impl Profile {
     fn places(&mut self, plan: &Plan, view: &View) {
         let tops = view.trees.iter().map(|tree| &*tree.path).filter(|path| top(path) == *path);
         let whole: BTreeSet<&str> = tops.collect();
-        // A name that is not there: what it lies in becomes an empty folder.
-        for folder in ["/tmp", "/etc"] {
-            if !whole.contains(folder) && (view.root.is_none() || folder == "/tmp") {
-                self.line("whitelist ", &format!("{folder}/.bailiwick"));
+        // A name that is not there: what it lies in becomes an empty directory.
+        for directory in ["/tmp", "/etc"] {
+            if !whole.contains(directory) && (view.root.is_none() || directory == "/tmp") {
+                self.line("whitelist ", &format!("{directory}/.bailiwick"));
             }
         }
         let mut shown: BTreeSet<&str> = ["/run", "/tmp", "/etc"].into();
@@ -172,7 +172,7 @@ impl Profile {
 /// Everything that is shown by name.
 fn named(view: &View) -> impl Iterator<Item = &str> {
     let trees = view.trees.iter().map(|tree| &*tree.path);
-    let sockets = view.sockets.iter().map(|path| &**path).chain(view.socket_folders.iter().copied());
+    let sockets = view.sockets.iter().map(|path| &**path).chain(view.socket_directories.iter().copied());
     view.base.iter().copied().chain(trees).chain(sockets)
 }
 
@@ -183,7 +183,7 @@ fn is_listed(path: &str, whole: &BTreeSet<&str>, view: &View) -> bool {
     top != path && top != "/usr" && !whole.contains(top) && hidden
 }
 
-/// The folder at the top that a path lies in.
+/// The directory at the top that a path lies in.
 fn top(path: &str) -> &str {
     let end = path.bytes().skip(1).position(|byte| byte == b'/').map_or(path.len(), |at| at + 1);
     path.get(..end).unwrap_or(path)
@@ -209,12 +209,12 @@ fn check_paths(plan: &Plan, view: &View) -> Result<(), Refusal> {
         is_within(&tree.path, "/usr") && !BASE.iter().any(|entry| is_within(&tree.path, entry.path))
     };
     if let Some(tree) = view.trees.iter().find(odd) {
-        return Err(refusal(&tree.path, "it cannot show single folders of `/usr`"));
+        return Err(refusal(&tree.path, "it cannot show single directories of `/usr`"));
     }
-    if let Some(own) = view.covered.iter().find(|own| plan.place(own) == Some(Place::Missing)) {
+    if let Some(own) = view.covered.iter().find(|own| plan.place(own) == Some(PathKind::Missing)) {
         return Err(refusal(
             own,
-            "it is missing, and firejail cannot keep it from being made; make the folder",
+            "it is missing, and firejail cannot keep it from being made; make the directory",
         ));
     }
     let moved = view.trees.iter().find(|tree| tree.path != tree.source);
@@ -240,13 +240,13 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
         notes,
     );
     if view.writable().next().is_some() {
-        notes.push("a plain user gets only folders of their own writable".to_owned());
+        notes.push("a plain user gets only directories of their own writable".to_owned());
         notes.push(
-            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made, a folder with them moved away, and those of submodules and nested repositories changed"
+            "files that run code later, such as `.git/hooks`, stay read-only where they exist; missing ones can be made, a directory with them moved away, and those of submodules and nested repositories changed"
                 .to_owned(),
         );
         notes.push(
-            "started as root, it can leave setuid files in writable folders: start it as a plain user"
+            "started as root, it can leave setuid files in writable directories: start it as a plain user"
                 .to_owned(),
         );
     }

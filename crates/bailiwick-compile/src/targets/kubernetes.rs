@@ -15,7 +15,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::facts::Place;
+use bailiwick_policy::facts::PathKind;
 use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::{Mount, Plan};
 
@@ -29,7 +29,7 @@ const NOBODY: u32 = 65_534;
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
     let name = name(plan);
     let shown = aspects::shown(plan);
-    let volumes = Volumes::of(plan, &shown.mounts)?;
+    let volumes = Volumes::for_mounts(plan, &shown.mounts)?;
     let mut files = vec![ArtifactFile {
         name: "pod.yaml".to_owned(),
         text: pod(plan, &name, &volumes) + &policies::network_policy(plan, &name),
@@ -188,14 +188,14 @@ struct Volumes {
 }
 
 impl Volumes {
-    fn of(plan: &Plan, trees: &[Mount]) -> Result<Self, Refusal> {
+    fn for_mounts(plan: &Plan, trees: &[Mount]) -> Result<Self, Refusal> {
         let mut all = Self::default();
         for (index, tree) in trees.iter().enumerate() {
             refuse_tree(plan, tree)?;
             let kind = match tree.place {
-                Some(Place::Directory) => "Directory",
-                Some(Place::File) => "File",
-                Some(Place::Missing) | None => "",
+                Some(PathKind::Directory) => "Directory",
+                Some(PathKind::File) => "File",
+                Some(PathKind::Missing) | None => "",
             };
             let (source, path) = (tree.source.to_string(), tree.path.to_string());
             all.add(&format!("tree-{index}"), &source, Some(kind), &path, !tree.writable)?;
@@ -232,9 +232,9 @@ impl Volumes {
 /// What a volume cannot be.
 fn refuse_tree(plan: &Plan, tree: &Mount) -> Result<(), Refusal> {
     let why = if tree.path.components().next().is_none() {
-        "a volume cannot be the root; grant the folders that are needed"
+        "a volume cannot be the root; grant the directories that are needed"
     } else if plan.protected().iter().any(|own| own.is_within(&tree.source)) {
-        "it holds the files of Bailiwick itself; grant the folders that are needed"
+        "it holds the files of Bailiwick itself; grant the directories that are needed"
     } else {
         return Ok(());
     };
@@ -255,7 +255,7 @@ fn mount_path(path: &str) -> Result<&str, Refusal> {
         target: Target::Kubernetes,
         aspect: Aspect::Files,
         rule: path.to_owned(),
-        why: "a volume's path cannot have a colon; grant the folder above it".to_owned(),
+        why: "a volume's path cannot have a colon; grant the directory above it".to_owned(),
     })
 }
 
@@ -269,7 +269,7 @@ fn notes(plan: &Plan, name: &str) -> Vec<String> {
     }
     if plan.files().iter().any(bailiwick_policy::plan::FileGrant::writable) {
         notes.push(
-            "files that run code later, such as git hooks, stay writable in writable folders".to_owned(),
+            "files that run code later, such as git hooks, stay writable in writable directories".to_owned(),
         );
     }
     if !plan.environment().injected.is_empty() {

@@ -130,7 +130,7 @@ pub(super) const MECHANISM: Mechanism = Mechanism {
     network: NetworkMechanism::Nothing("Landlock knows TCP ports and nothing else of a network"),
     programs: ProgramMechanism::Listed(Words::superset(
         "only the granted programs can be read and started",
-        &["library folders hold programs too"],
+        &["library directories hold programs too"],
     )),
     environment: EnvironmentMechanism::Nothing("the process has the environment that it was started with"),
     services: ServiceMechanism::Nothing("sockets in the file system can be connected to"),

@@ -1,6 +1,6 @@
 //! An OCI bundle: `config.json` for a runtime started as root, `config.rootless.json` for one started by a user.
 //!
-//! The root file system is an empty folder on which the base and the plan's trees are bound; own user, pid, ipc,
+//! The root file system is an empty directory on which the base and the plan's trees are bound; own user, pid, ipc,
 //! uts, network, cgroup and mount namespaces; no capability; a list of refused system calls.
 //!
 //! Fails closed when a bound place is missing: runtimes have no optional mounts, so the container does not start.
@@ -22,13 +22,13 @@ use crate::view::{View, run_later};
 use crate::{Refusal, Target, script, why};
 
 pub(super) fn emit(plan: &Plan) -> Result<Emitted, Refusal> {
-    let mut view = View::of(plan, Target::Oci)?;
+    let mut view = View::for_target(plan, Target::Oci)?;
     if let Some(root) = &view.root {
         return Err(Refusal::Inexpressible {
             target: Target::Oci,
             aspect: Aspect::Files,
             rule: format!("fs:{}:/**", if root.writable { "write" } else { "read" }),
-            why: "a container has a root of its own; write the folders out".to_owned(),
+            why: "a container has a root of its own; write the directories out".to_owned(),
         });
     }
     let mut notes = std::mem::take(&mut view.notes);
@@ -89,7 +89,7 @@ fn add_notes(plan: &Plan, view: &View, notes: &mut Vec<String>) {
     if view.writable().next().is_some() {
         notes.push(
             "files that run code later, such as `.git/hooks`, stay read-only where the host was seen to have them \
-             at the top of a writable folder; those of submodules and nested repositories can be changed"
+             at the top of a writable directory; those of submodules and nested repositories can be changed"
                 .to_owned(),
         );
     }

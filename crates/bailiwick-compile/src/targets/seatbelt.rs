@@ -113,7 +113,7 @@ fn files(grant: &FileGrant) -> Result<String, Refusal> {
         target: Target::Seatbelt,
         aspect: Aspect::Files,
         rule: format!("fs:{}:{}", grant.actions, grant.pattern.value),
-        why: "a class of letters beyond ASCII cannot be said; grant the folder above it".to_owned(),
+        why: "a class of letters beyond ASCII cannot be said; grant the directory above it".to_owned(),
     };
     let source = grant.source.to_string();
     let place = if grant.is_tree() {
@@ -148,7 +148,7 @@ fn programs(plan: &Plan, text: &mut String) {
         let files: Vec<String> = match &program {
             bailiwick_policy::capability::Program::Path(path) => vec![path.to_string()],
             bailiwick_policy::capability::Program::Name(name) => {
-                places.iter().map(|folder| format!("{folder}/{name}")).collect()
+                places.iter().map(|directory| format!("{directory}/{name}")).collect()
             }
         };
         let literals: Vec<String> = files.iter().map(|file| format!("(literal {})", string(file))).collect();

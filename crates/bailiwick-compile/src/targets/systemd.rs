@@ -89,7 +89,7 @@ pub(super) const MECHANISM: Mechanism = Mechanism {
     },
     programs: ProgramMechanism::Listed(Words::superset(
         "everything but the granted programs is mounted noexec",
-        &["library folders hold programs too"],
+        &["library directories hold programs too"],
     )),
     environment: EnvironmentMechanism::Fresh {
         words: Words::exact("the manager starts it with these variables and a few of its own"),
@@ -276,14 +276,14 @@ fn programs(plan: &Plan, shown: &Shown, text: &mut String, notes: &mut Vec<Strin
     let writable = shown.mounts.iter().filter(|mount| plan.from_writable() && mount.writable);
     let mut code = plan.files().iter().filter(|grant| grant.maps_code()).peekable();
     if code.peek().is_some() {
-        notes.push("programs in a folder granted as code can be started too".to_owned());
+        notes.push("programs in a directory granted as code can be started too".to_owned());
     }
     let code = code.map(|grant| grant.path().to_string());
     let all = libraries.chain(granted).chain(writable.map(|mount| mount.path.to_string())).chain(code);
     let all: Vec<String> = all.map(|file| format!("-{}", path(&file))).collect();
     let _ = writeln!(text, "ExecPaths={}", all.join(" "));
     notes.push(
-        "programs in a folder that is not on the usual path need `exec:spawn:` with their path".to_owned(),
+        "programs in a directory that is not on the usual path need `exec:spawn:` with their path".to_owned(),
     );
 }
 

@@ -21,13 +21,13 @@ fn validator(name: &str) -> Option<PathBuf> {
 /// A program of the system.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+    let directories = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    directories.map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// What is emitted under a name, each in a file of a folder that ends with this value.
+/// What is emitted under a name, each in a file of a directory that ends with this value.
 struct Files {
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
     paths: Vec<(String, PathBuf)>,
 }
 
@@ -40,14 +40,14 @@ impl std::ops::Deref for Files {
 }
 
 fn files(name: &str) -> Files {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let written = |(case, text): (String, String)| {
-        let path = folder.path().join(format!("{case}-{name}"));
+        let path = directory.path().join(format!("{case}-{name}"));
         std::fs::write(&path, text).unwrap();
         (case, path)
     };
     let paths = produced(name).into_iter().map(written).collect();
-    Files { _folder: folder, paths }
+    Files { _directory: directory, paths }
 }
 
 fn said(output: &Output) -> String {
@@ -58,7 +58,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn systemd_reads_every_unit_without_a_word() {
     let Some(analyze) = program("systemd-analyze") else { return skip("systemd-analyze is not installed") };
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut units = Vec::new();
     for (case, text) in produced("unit.service") {
         // the verifier wants the command to be there; what is started is not its business here
@@ -66,15 +66,16 @@ fn systemd_reads_every_unit_without_a_word() {
             Some(rest) => format!("ExecStart=:/bin/true {rest}\n"),
             None => format!("{line}\n"),
         });
-        let unit = folder.path().join(format!("{case}.service"));
+        let unit = directory.path().join(format!("{case}.service"));
         std::fs::write(&unit, lines.collect::<String>()).unwrap();
         units.push(unit);
     }
     assert!(units.len() > 15, "{units:?}");
     let output = Command::new(analyze).args(["verify", "--man=no"]).args(&units).output().unwrap();
-    let ours = said(&output).lines().filter(|line| line.contains(&*folder.path().to_string_lossy())).count();
+    let ours =
+        said(&output).lines().filter(|line| line.contains(&*directory.path().to_string_lossy())).count();
     assert!(output.status.success() && ours == 0, "{}", said(&output));
-    let broken = folder.path().join("broken.service");
+    let broken = directory.path().join("broken.service");
     std::fs::write(&broken, "[Service]\nExecStart=:/bin/true\nPrivateNetworks=yes\n").unwrap();
     let output =
         Command::new(program("systemd-analyze").unwrap()).args(["verify", "--man=no"]).arg(broken).output();
@@ -86,8 +87,8 @@ fn nft_takes_every_ruleset() {
     let Some(nft) = program("nft") else { return skip("nft is not installed") };
     let all: String = produced("egress.nft").into_iter().map(|(_, text)| text).collect();
     assert!(all.matches("policy drop").count() > 15, "{all}");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("all.nft");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("all.nft");
     std::fs::write(&file, &all).unwrap();
     // in a network namespace of its own, so that a plain user may ask too
     let output = Command::new("unshare")
@@ -134,9 +135,9 @@ fn kubernetes_objects_fit_the_published_schemas() {
     assert!(files.len() > 15);
     let output = Command::new(&validate).arg("--strict").args(&files).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let broken = std::fs::read_to_string(files[0]).unwrap().replacen("restartPolicy", "restartPolicies", 1);
-    let file = folder.path().join("pod.yaml");
+    let file = directory.path().join("pod.yaml");
     std::fs::write(&file, broken).unwrap();
     let output = Command::new(&validate).arg("--strict").arg(&file).output().unwrap();
     assert!(!output.status.success(), "the check can fail");
@@ -160,8 +161,8 @@ fn envoy_takes_every_bootstrap() {
         let output = accepts(path);
         assert!(output.status.success(), "{case}: {}", said(&output));
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("envoy.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("envoy.yaml");
     let (text, _) = different.first_key_value().unwrap();
     std::fs::write(&file, text.replacen("stat_prefix", "stat_prefiks", 1)).unwrap();
     assert!(!accepts(&file).status.success(), "the check can fail");

@@ -1,6 +1,6 @@
 //! What every target and every gateway says of every case, byte by byte.
 //!
-//! A case is a folder with a `manifest.toml` and a `why.txt`; see [`Case`] for how its golden files are stored.
+//! A case is a directory with a `manifest.toml` and a `why.txt`; see [`Case`] for how its golden files are stored.
 //! They are one file for each target and gateway, how well each target holds the manifest (`coverage.txt`), what
 //! is the same for all targets (`artifact.json`), and what is refused (`refused.txt`); a manifest that is itself
 //! wrong has its `findings.txt` instead. Parts that many artifacts share are stored once, see [`shared`], and a
@@ -88,7 +88,7 @@ fn the_reference_servers_are_the_templates_and_the_other_sixteen_are_there() {
 
 /// All cases, one that others are like before those.
 fn cases() -> Vec<Case> {
-    let entries = std::fs::read_dir(folder()).expect("there is a folder of cases");
+    let entries = std::fs::read_dir(directory()).expect("there is a directory of cases");
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut cases: Vec<Case> = names.filter(|name| name != "shared").map(|name| Case::named(&name)).collect();
     cases.sort_by_cached_key(|case| {
@@ -105,7 +105,7 @@ pub(crate) fn produced(file: &str) -> Vec<(String, String)> {
     cases().into_iter().filter_map(text).collect()
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 

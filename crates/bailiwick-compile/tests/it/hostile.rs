@@ -4,7 +4,7 @@ use bailiwick_compile::{Egress, Refusal, Target, compile, egress};
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::enforcement::Floor;
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::golden;
 use crate::parsers::{self, Form};
 
-/// Folder names with all that some format gives a meaning to.
+/// Directory names with all that some format gives a meaning to.
 const NAMES: [&str; 14] = [
     "a b",
     "q\"q",
@@ -142,9 +142,9 @@ fn json_targets_are_read_back() {
 fn a_line_break_in_a_real_path_is_refused_everywhere() {
     let path = |text: &str| AbsPath::new(text).unwrap();
     let facts =
-        HostFacts::unknown().with_place(path("/w"), path("/x\n[Service]\nUser=root"), Place::Directory);
+        HostFacts::unknown().with_place(path("/w"), path("/x\n[Service]\nUser=root"), PathKind::Directory);
     let set = CapabilitySet::new(["fs:read:/w"]).unwrap();
-    let plan = Plan::of("test", set.authority(), &facts).unwrap();
+    let plan = Plan::for_authority("test", set.authority(), &facts).unwrap();
     for target in Target::ALL {
         let provenance = Provenance { manifest: None, compiler: "test".to_owned() };
         let refusal = compile(target, &plan, &Floor::none(), provenance).unwrap_err();

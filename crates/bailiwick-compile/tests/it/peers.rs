@@ -4,7 +4,7 @@ use bailiwick_compile::{Egress, Refusal, Target, compile, coverage, egress};
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::enforcement::{Aspect, Floor, Level, Precision};
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 use serde_json::Value;
@@ -16,7 +16,8 @@ fn plan(lines: &[&str]) -> Plan {
 }
 
 fn on(lines: &[&str], facts: &HostFacts) -> Plan {
-    Plan::of("test", CapabilitySet::new(lines.iter().copied()).unwrap().authority(), facts).unwrap()
+    Plan::for_authority("test", CapabilitySet::new(lines.iter().copied()).unwrap().authority(), facts)
+        .unwrap()
 }
 
 fn made(target: Target, plan: &Plan) -> Result<Artifact, Refusal> {
@@ -68,7 +69,7 @@ fn peer_01_a_write_below_everything_leaves_the_root_read_only() {
 }
 
 #[test]
-fn peer_02_a_dot_does_not_make_a_file_of_a_folder() {
+fn peer_02_a_dot_does_not_make_a_file_of_a_directory() {
     for target in MOUNTING {
         assert_eq!(
             mounts(target, &plan(&["fs:read:/home/alice.smith"]), "/home"),
@@ -185,10 +186,10 @@ fn peer_09_hosts_never_open_a_bridge() {
 #[test]
 fn peer_10_a_link_is_mounted_as_what_the_host_says_it_is() {
     let path = |text: &str| AbsPath::new(text).unwrap();
-    let facts = HostFacts::unknown().with_place(path("/w"), path("/data/w"), Place::Directory).with_place(
+    let facts = HostFacts::unknown().with_place(path("/w"), path("/data/w"), PathKind::Directory).with_place(
         path("/in"),
         path("/proc/1/root"),
-        Place::Directory,
+        PathKind::Directory,
     );
     let plan = on(&["fs:read:/w", "fs:read:/in"], &facts);
     let bwrap = made(Target::Bwrap, &plan).unwrap();
@@ -204,25 +205,25 @@ fn peer_10_a_link_is_mounted_as_what_the_host_says_it_is() {
 }
 
 #[test]
-fn the_file_that_names_a_git_folder_is_read_only() {
+fn the_file_that_names_a_git_directory_is_read_only() {
     let path = |text: &str| AbsPath::new(text).unwrap();
     let facts = HostFacts::unknown()
-        .with_place(path("/w"), path("/w"), Place::Directory)
-        .with_place(path("/w/.git"), path("/w/.git"), Place::File)
-        .with_place(path("/w/.vscode"), path("/w/.vscode"), Place::Directory);
+        .with_place(path("/w"), path("/w"), PathKind::Directory)
+        .with_place(path("/w/.git"), path("/w/.git"), PathKind::File)
+        .with_place(path("/w/.vscode"), path("/w/.vscode"), PathKind::Directory);
     let artifact = made(Target::Bwrap, &on(&["fs:read,write:/w"], &facts)).unwrap();
     let bound = |how: &str, at: &str| artifact.argv().windows(2).any(|words| words == [how, at]);
     assert!(bound("--ro-bind-try", "/w/.git") && !bound("--bind-try", "/w/.git"));
-    assert!(bound("--bind-try", "/w/.vscode"), "a folder on the way stays writable");
+    assert!(bound("--bind-try", "/w/.vscode"), "a directory on the way stays writable");
     assert!(!bound("--ro-bind-try", "/w/.git/hooks"), "nothing is below a file");
 }
 
 #[test]
-fn peer_11_a_glob_is_its_folder_and_says_so() {
+fn peer_11_a_glob_is_its_directory_and_says_so() {
     for target in MOUNTING {
-        for (line, folder) in [("fs:read:/w/*.txt", "ro /w"), ("fs:read:/a/*/b", "ro /a")] {
+        for (line, directory) in [("fs:read:/w/*.txt", "ro /w"), ("fs:read:/a/*/b", "ro /a")] {
             let plan = plan(&[line]);
-            assert_eq!(mounts(target, &plan, &folder[3..]), [folder], "{target}");
+            assert_eq!(mounts(target, &plan, &directory[3..]), [directory], "{target}");
             let artifact = made(target, &plan).unwrap();
             let files: String =
                 artifact.files().iter().filter(|file| file.name != "squid.conf").map(|f| &*f.text).collect();

@@ -98,13 +98,13 @@ fn bubblewrap_reads_every_path_and_value_whole() {
 #[test]
 fn a_shell_reads_the_script_as_the_command_line() {
     let artifact = made(Target::Bwrap, &plan(&PATHS, false)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let stand_in = folder.path().join("bwrap");
+    let directory = tempfile::tempdir().unwrap();
+    let stand_in = directory.path().join("bwrap");
     std::fs::write(&stand_in, "#!/bin/sh\nprintf '%s\\0' \"$@\"\n").unwrap();
     std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let script = folder.path().join("bwrap.sh");
+    let script = directory.path().join("bwrap.sh");
     std::fs::write(&script, file(&artifact, "bwrap.sh")).unwrap();
-    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let path = format!("{}:/usr/bin:/bin", directory.path().display());
     let output = Command::new("sh").arg(&script).env("PATH", path).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -6,8 +6,8 @@ fn owner() -> Owner {
     Owner::this_process()
 }
 
-fn folders(places: &Places) -> Vec<&str> {
-    places.unified.iter().map(|folder| folder.to_str().unwrap()).collect()
+fn directories(places: &Places) -> Vec<&str> {
+    places.unified.iter().map(|directory| directory.to_str().unwrap()).collect()
 }
 
 #[test]
@@ -15,9 +15,9 @@ fn a_host_with_version_2_offers_the_own_group_and_its_parent() {
     let mounts = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
     let places = Places::from_texts("0::/user.slice/app.slice/term.scope\n", mounts, owner());
     let below = "/sys/fs/cgroup/user.slice/app.slice";
-    assert_eq!(folders(&places), [&format!("{below}/term.scope"), below]);
+    assert_eq!(directories(&places), [&format!("{below}/term.scope"), below]);
     let container = Places::from_texts("0::/\n", mounts, owner());
-    assert_eq!(folders(&container), ["/sys/fs/cgroup"]);
+    assert_eq!(directories(&container), ["/sys/fs/cgroup"]);
 }
 
 #[test]
@@ -28,10 +28,10 @@ fn a_hybrid_host_offers_a_tree_per_controller() {
         43 24 0:33 / /tmp rw - tmpfs tmpfs rw\n";
     let groups = "5:memory:/jobs/a\n4:cpu,cpuacct:/docker/ab\n0::/\n";
     let places = Places::from_texts(groups, mounts, owner());
-    let memory: Vec<_> = places.of(Controller::Memory);
+    let memory: Vec<_> = places.offering(Controller::Memory);
     assert_eq!(memory, [(Version::V1, Path::new("/sys/fs/cgroup/memory/jobs/a"))]);
-    assert_eq!(places.of(Controller::Cpu), [(Version::V1, Path::new("/sys/fs/cgroup/cpu"))]);
-    assert_eq!(places.of(Controller::Pids), []);
+    assert_eq!(places.offering(Controller::Cpu), [(Version::V1, Path::new("/sys/fs/cgroup/cpu"))]);
+    assert_eq!(places.offering(Controller::Pids), []);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_group_name_says_whose_it_is() {
 
 #[test]
 fn only_groups_of_dead_owners_of_this_pid_namespace_are_swept() {
-    // Plain folders: the kernel's are removed by the same call.
+    // Plain directories: the kernel's are removed by the same call.
     let place = tempfile::tempdir().unwrap();
     let this = owner();
     let dead = Owner { started: this.started + 1, ..this.clone() };
@@ -61,8 +61,8 @@ fn only_groups_of_dead_owners_of_this_pid_namespace_are_swept() {
     let there = |owner: &Owner, count| place.path().join(owner.group_name(count)).exists();
     assert!(there(&this, 90) && !there(&dead, 91) && there(&elsewhere, 92));
     assert!(place.path().join("somebody-else").exists());
-    let folder = group.folder.clone();
-    assert!(folder.exists());
+    let directory = group.directory.clone();
+    assert!(directory.exists());
     drop(group);
-    assert!(!folder.exists());
+    assert!(!directory.exists());
 }

@@ -23,8 +23,8 @@ fn run(plan: &Plan, line: &str) -> Option<String> {
 
 #[test]
 fn only_what_is_granted_can_be_read_written_and_started() {
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let (own, other) = (folder.path().join("own"), folder.path().join("other"));
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    let (own, other) = (directory.path().join("own"), directory.path().join("other"));
     for place in [&own, &other] {
         std::fs::create_dir(place).unwrap();
         std::fs::write(place.join("f"), "text\n").unwrap();
@@ -44,9 +44,9 @@ fn only_what_is_granted_can_be_read_written_and_started() {
 
 #[test]
 fn what_may_only_be_read_can_be_read() {
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    std::fs::write(folder.path().join("f"), "text\n").unwrap();
-    let own = folder.path().to_str().unwrap();
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::write(directory.path().join("f"), "text\n").unwrap();
+    let own = directory.path().to_str().unwrap();
     let plan = plan(&[&format!("fs:read:{own}/**"), "exec:spawn:cat"]);
     let Some(out) = run(&plan, &format!("cat {own}/f; echo x > {own}/f && echo LEAK")) else { return };
     assert!(out.starts_with("text\n") && !out.contains("LEAK"), "{out}");
@@ -79,14 +79,14 @@ fn what_it_cannot_hold_it_says_or_refuses() {
 }
 
 #[test]
-fn a_path_that_must_stay_hidden_is_not_granted_with_its_folder() {
+fn a_path_that_must_stay_hidden_is_not_granted_with_its_directory() {
     use bailiwick_policy::capability::CapabilitySet;
     use bailiwick_policy::facts::HostFacts;
     use bailiwick_policy::path::AbsPath;
     let set = CapabilitySet::new(["fs:read:/usr/share/**"]).unwrap();
     let refused = |hidden: &str| {
         let facts = HostFacts::unknown().with_protected(AbsPath::new(hidden).unwrap());
-        refuse_hidden(&Plan::of("test", set.authority(), &facts).unwrap()).is_err()
+        refuse_hidden(&Plan::for_authority("test", set.authority(), &facts).unwrap()).is_err()
     };
     assert!(refused("/usr/share/keys"));
     assert!(refused("/usr/share"));

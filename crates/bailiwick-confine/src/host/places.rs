@@ -5,7 +5,7 @@
 use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
 
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, FileGrant, Plan};
 use bailiwick_policy::run_later::fixed_names;
@@ -32,7 +32,7 @@ pub fn located(facts: HostFacts, paths: impl IntoIterator<Item = AbsPath>) -> Re
 }
 
 /// The same for a plan that goes to another sandbox, which mounts by name: also which of the base this host has, and
-/// which files that run code later its writable folders hold.
+/// which files that run code later its writable directories hold.
 ///
 /// # Errors
 /// The first granted path that cannot be looked at.
@@ -40,25 +40,25 @@ pub fn located_to_mount(facts: HostFacts, plan: &Plan) -> Result<HostFacts, Unse
     let mut facts = located(facts, plan.files().iter().map(FileGrant::path))?;
     for path in BASE.iter().filter_map(|entry| AbsPath::new(entry.path).ok()) {
         // The base is for everyone: what cannot be seen of it is left out, and nothing is opened by that.
-        let (source, place) = locate(&path).unwrap_or_else(|_| (path.clone(), Place::Missing));
+        let (source, place) = locate(&path).unwrap_or_else(|_| (path.clone(), PathKind::Missing));
         facts = facts.with_place(path, source, place);
     }
     for grant in plan.files().iter().filter(|grant| grant.writable()) {
         let path = grant.path();
-        let (folder, place) = locate(&path)?;
-        if place == Place::Directory {
-            facts = located(facts, late(&path.to_string(), &folder.to_string()))?;
+        let (directory, place) = locate(&path)?;
+        if place == PathKind::Directory {
+            facts = located(facts, late(&path.to_string(), &directory.to_string()))?;
         }
     }
     Ok(facts)
 }
 
-/// The same facts, where a folder is the product's own: never visible in a sandbox, wherever it really lies.
+/// The same facts, where a directory is the product's own: never visible in a sandbox, wherever it really lies.
 #[must_use]
-pub fn with_own(facts: HostFacts, folder: AbsPath) -> HostFacts {
-    match locate(&folder) {
+pub fn with_own(facts: HostFacts, directory: AbsPath) -> HostFacts {
+    match locate(&directory) {
         Ok((source, place)) => facts.with_place(source.clone(), source.clone(), place).with_protected(source),
-        Err(_) => facts.with_protected(folder),
+        Err(_) => facts.with_protected(directory),
     }
 }
 
@@ -69,27 +69,27 @@ pub fn with_locked(mut facts: HostFacts, file: AbsPath) -> HostFacts {
     let Ok((source, place)) = locate(&file) else { return facts.with_locked(file) };
     let mut above = PathBuf::from(source.to_string());
     while above.pop() {
-        if let Some(folder) = above.to_str().and_then(|text| AbsPath::new(text).ok()) {
-            facts = facts.with_place(folder.clone(), folder, Place::Directory);
+        if let Some(directory) = above.to_str().and_then(|text| AbsPath::new(text).ok()) {
+            facts = facts.with_place(directory.clone(), directory, PathKind::Directory);
         }
     }
     facts.with_place(source.clone(), source.clone(), place).with_locked(source)
 }
 
-/// Files in a folder that run code later, and the folders on the way to them.
-fn late(path: &str, folder: &str) -> Vec<AbsPath> {
-    let folder = folder.trim_end_matches('/');
-    let mut names: Vec<&str> = fixed_names([path, folder])
+/// Files in a directory that run code later, and the directories on the way to them.
+fn late(path: &str, directory: &str) -> Vec<AbsPath> {
+    let directory = directory.trim_end_matches('/');
+    let mut names: Vec<&str> = fixed_names([path, directory])
         .flat_map(|name| {
             name.match_indices('/').map(|(at, _)| at).chain([name.len()]).filter_map(|end| name.get(..end))
         })
         .collect();
     names.sort_unstable();
     names.dedup();
-    names.iter().filter_map(|name| AbsPath::new(&format!("{folder}/{name}")).ok()).collect()
+    names.iter().filter_map(|name| AbsPath::new(&format!("{directory}/{name}")).ok()).collect()
 }
 
-fn locate(path: &AbsPath) -> Result<(AbsPath, Place), Unseen> {
+fn locate(path: &AbsPath) -> Result<(AbsPath, PathKind), Unseen> {
     let unseen = |source: Error| Unseen { path: path.clone(), source };
     let (mut there, mut missing) = (PathBuf::from(path.to_string()), Vec::new());
     let real = loop {
@@ -106,9 +106,9 @@ fn locate(path: &AbsPath) -> Result<(AbsPath, Place), Unseen> {
         }
     };
     let place = match (missing.is_empty(), real.is_dir()) {
-        (false, _) => Place::Missing,
-        (true, true) => Place::Directory,
-        (true, false) => Place::File,
+        (false, _) => PathKind::Missing,
+        (true, true) => PathKind::Directory,
+        (true, false) => PathKind::File,
     };
     let whole = missing.into_iter().rev().fold(real, |real, name| real.join(name));
     let source = whole.to_str().and_then(|text| AbsPath::new(text).ok());

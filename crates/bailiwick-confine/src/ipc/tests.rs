@@ -68,16 +68,16 @@ fn pass_on(listener: &OwnedFd, line: &OwnedFd) {
 
 /// A service that greets whoever connects; counts them.
 struct Greeter {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     greeted: Arc<AtomicUsize>,
 }
 
 impl Greeter {
     fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let greeted = Arc::new(AtomicUsize::new(0));
         for name in ["granted", "other"] {
-            let listener = UnixListener::bind(folder.path().join(name)).unwrap();
+            let listener = UnixListener::bind(directory.path().join(name)).unwrap();
             let greeted = Arc::clone(&greeted);
             std::thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
@@ -87,12 +87,12 @@ impl Greeter {
                 }
             });
         }
-        std::os::unix::fs::symlink("other", folder.path().join("link")).unwrap();
-        Self { folder, greeted }
+        std::os::unix::fs::symlink("other", directory.path().join("link")).unwrap();
+        Self { directory, greeted }
     }
 
     fn name(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        self.directory.path().canonicalize().unwrap().join(name)
     }
 }
 
@@ -116,12 +116,12 @@ fn a_granted_name_is_connected_and_the_descriptor_stays_what_it_was() {
 fn every_other_name_is_refused() {
     let greeter = Greeter::start();
     let (granted, other, link) = (greeter.name("granted"), greeter.name("other"), greeter.name("link"));
-    let folder = greeter.name("");
+    let directory = greeter.name("");
     let script = format!(
         "os.chdir('{dir}')\n\
          print(unix('{dir}other'), unix('granted'), unix('{dir}./granted'), unix('{dir}/granted'), unix('{link}'),\n\
          unix('{dir}missing'), unix(b'\\0abstract'), unix('{dir}granted', socket.SOCK_SEQPACKET))\n",
-        dir = folder.display(),
+        dir = directory.display(),
         link = link.display(),
     );
     let missing = greeter.name("missing");

@@ -14,11 +14,11 @@ const MODIFY: Access = WRITE_FILE | TRUNCATE;
 const CREATE: Access = WRITE_FILE | MAKE;
 /// Remove what is there.
 const DELETE: Access = REMOVE;
-/// All changes, and moving between folders.
+/// All changes, and moving between directories.
 const WRITE: Access = MODIFY | CREATE | DELETE | REFER;
 
 /// Runs a shell line under rules and says whether it succeeded. `/` may be read and executed except `/tmp`, which is
-/// where the tests' own folders are.
+/// where the tests' own directories are.
 fn succeeds(level: Level, own: &[(&Path, Access)], line: &str) -> bool {
     let base = ["/usr", "/lib", "/lib64", "/bin", "/etc"].map(Path::new);
     let base = base.iter().map(|path| (*path, READ | EXECUTE));
@@ -44,14 +44,14 @@ fn kernel() -> Option<Level> {
     level.inspect_err(|fault| bailiwick_testkit::skip(&fault.to_string())).ok()
 }
 
-struct Folder(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("old"), "old").unwrap();
-        std::fs::create_dir_all(folder.path().join("sub")).unwrap();
-        Self(folder)
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("old"), "old").unwrap();
+        std::fs::create_dir_all(directory.path().join("sub")).unwrap();
+        Self(directory)
     }
 
     fn path(&self) -> &Path {
@@ -84,20 +84,20 @@ fn each_right_allows_its_own_operations_and_no_others() {
         (READ | WRITE, "cp /bin/true DIR/true && DIR/true", false),
         (READ | WRITE | EXECUTE, "cp /bin/true DIR/true && DIR/true", true),
     ] {
-        let folder = Folder::new();
-        let done = succeeds(level, &[(folder.path(), access)], &folder.line(line));
+        let directory = Directory::new();
+        let done = succeeds(level, &[(directory.path(), access)], &directory.line(line));
         assert_eq!(done, allowed, "{line} with {access:#x}");
     }
 }
 
 #[test]
-fn a_rule_on_a_file_drops_what_only_folders_have() {
+fn a_rule_on_a_file_drops_what_only_directories_have() {
     let Some(level) = kernel() else { return };
-    let folder = Folder::new();
-    let file = folder.path().join("old");
+    let directory = Directory::new();
+    let file = directory.path().join("old");
     let all = READ | WRITE | EXECUTE;
-    assert!(succeeds(level, &[(&file, all)], &folder.line("cat DIR/old && echo x > DIR/old")));
-    assert!(!succeeds(level, &[(&file, all)], &folder.line("ls DIR")));
+    assert!(succeeds(level, &[(&file, all)], &directory.line("cat DIR/old && echo x > DIR/old")));
+    assert!(!succeeds(level, &[(&file, all)], &directory.line("ls DIR")));
     assert!(succeeds(level, &[(&file, DELETE)], "true"), "a rule without rights is left out");
 }
 
@@ -106,14 +106,17 @@ fn an_older_kernel_is_played_and_says_what_it_leaves_open() {
     let Some(level) = kernel() else { return };
     let truncates = "python3 -Ic 'import os; os.truncate(\"DIR/old\", 0)'";
     for version in 1..=level.version() {
-        let folder = Folder::new();
+        let directory = Directory::new();
         let at = Level(version);
-        assert!(!succeeds(at, &[(folder.path(), READ)], &folder.line("echo x > DIR/new")), "{at}");
-        let truncated = succeeds(at, &[(folder.path(), READ)], &folder.line(truncates));
+        assert!(!succeeds(at, &[(directory.path(), READ)], &directory.line("echo x > DIR/new")), "{at}");
+        let truncated = succeeds(at, &[(directory.path(), READ)], &directory.line(truncates));
         assert_eq!(truncated, at.missing().any(|gap| gap.contains("truncating")), "{at}");
         let moved = "mv DIR/old DIR/sub/ 2>/dev/null; test ! -e DIR/old";
         let all = READ | WRITE;
-        assert!(succeeds(at, &[(folder.path(), all)], &folder.line(moved)), "{at}: mv copies where it must");
+        assert!(
+            succeeds(at, &[(directory.path(), all)], &directory.line(moved)),
+            "{at}: mv copies where it must"
+        );
     }
     assert_eq!(Level(1).missing().count(), 4);
     assert_eq!(Level(Level::NEWEST).missing().count(), 0);

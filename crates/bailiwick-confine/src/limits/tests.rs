@@ -89,7 +89,8 @@ fn processor_time_is_held_by_a_group_where_there_is_one() {
     let applied = Arc::new(applied);
     let line = "exec timeout 0.5 sh -c 'while :; do :; done'";
     start(&applied, line).wait_with_output().unwrap();
-    let counts = applied.groups.iter().map(|group| std::fs::read_to_string(group.folder().join("cpu.stat")));
+    let counts =
+        applied.groups.iter().map(|group| std::fs::read_to_string(group.directory().join("cpu.stat")));
     let counts: String = counts.flatten().collect();
     let throttled = counts.lines().find_map(|line| line.strip_prefix("nr_throttled "));
     assert!(throttled.is_some_and(|times| times != "0"), "{counts}");
@@ -100,20 +101,21 @@ fn groups_are_removed_with_their_limits_also_after_a_kill() {
     let limits = Limits { memory: Some(64 << 20), pids: Some(9), ..NONE };
     let places = Places::find();
     let applied = Arc::new(Applied::prepare(&limits, &places, PLAIN));
-    let folders: Vec<_> = applied.groups.iter().map(|group| group.folder().to_owned()).collect();
-    if folders.is_empty() {
+    let directories: Vec<_> = applied.groups.iter().map(|group| group.directory().to_owned()).collect();
+    if directories.is_empty() {
         return bailiwick_testkit::skip("this process may make no group");
     }
     let mut child = start(&applied, "sleep 60");
-    assert!(folders.iter().all(|folder| folder.exists()));
+    assert!(directories.iter().all(|directory| directory.exists()));
     child.kill().unwrap();
     child.wait().unwrap();
-    let sleep = folders.iter().flat_map(|folder| std::fs::read_to_string(folder.join("cgroup.procs")));
+    let sleep =
+        directories.iter().flat_map(|directory| std::fs::read_to_string(directory.join("cgroup.procs")));
     for pid in sleep.flat_map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>()) {
         Command::new("kill").args(["-9", &pid]).status().unwrap();
     }
     drop(Arc::into_inner(applied).or_else(|| panic!("still used")));
-    assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
+    assert!(directories.iter().all(|directory| !directory.exists()), "{directories:?}");
 }
 
 #[test]
@@ -128,8 +130,8 @@ fn without_groups_memory_is_held_for_each_process() {
 
 #[test]
 fn a_file_grows_to_its_limit_and_no_core_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let big = folder.path().join("big");
+    let directory = tempfile::tempdir().unwrap();
+    let big = directory.path().join("big");
     let applied = Applied::prepare(&Limits { file_size: Some(1 << 20), ..NONE }, &nowhere(), PLAIN);
     let (status, _) =
         output(applied, &format!("ulimit -c; exec head -c 5000000 /dev/zero > {}", big.display()));

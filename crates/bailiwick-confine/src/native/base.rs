@@ -1,6 +1,6 @@
 //! What every sandbox has: libraries, the data that ordinary programs read, devices, `/proc` and a private `/tmp`.
 //!
-//! Libraries can be mapped as code only from the folders that the loader searches; folders among them that hold
+//! Libraries can be mapped as code only from the directories that the loader searches; directories among them that hold
 //! programs are covered, and everything else of the system is without code.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan, STUBS};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::account::Account;
-use super::layout::{Host, Kind, Layout, Node, is_clean, lies_in};
+use super::layout::{Host, HostKind, Layout, Node, is_clean, lies_in};
 use crate::weakened;
 
 /// Files up to this size are copied: that costs less than a mount.
@@ -31,7 +31,7 @@ enum Programs {
 ///
 /// Looking is a good part of what preparing a sandbox takes. Whoever starts several at once, or one after the
 /// other, looks once and passes it to [`Prepared::on`](crate::Prepared::on). What is installed later is then missing
-/// or, where it is a folder of programs among libraries, not closed: look again from time to time.
+/// or, where it is a directory of programs among libraries, not closed: look again from time to time.
 #[derive(Debug, Clone)]
 pub struct System {
     layout: Layout,
@@ -43,7 +43,7 @@ impl System {
     /// Looks at the host, for sandboxes of plans like this one.
     #[must_use]
     pub fn look(plan: &Plan) -> Self {
-        let programs = Programs::of(plan);
+        let programs = Programs::for_plan(plan);
         let mut layout = Layout::default();
         put(&mut layout, programs);
         Self { layout, programs, account: Account::of_caller() }
@@ -52,13 +52,13 @@ impl System {
     /// The root of a sandbox of this plan, with nothing else in it yet, and the caller. A plan that wants other
     /// programs has the host looked at for itself.
     pub(crate) fn into_parts(self, plan: &Plan) -> (Layout, Account) {
-        let fit = if self.programs == Programs::of(plan) { self } else { Self::look(plan) };
+        let fit = if self.programs == Programs::for_plan(plan) { self } else { Self::look(plan) };
         (fit.layout, fit.account)
     }
 }
 
 impl Programs {
-    fn of(plan: &Plan) -> Self {
+    fn for_plan(plan: &Plan) -> Self {
         if plan.exec().any.is_some() || weakened::PROGRAMS { Self::All } else { Self::Granted }
     }
 }
@@ -73,12 +73,12 @@ fn put(layout: &mut Layout, programs: Programs) {
             link(layout, path);
             continue;
         }
-        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if found.is_dir() { HostKind::Directory } else { HostKind::File };
         match entry.kind {
             BaseKind::Programs if programs == Programs::Granted => {
-                layout.put(path, Node::Folder { mode: 0o755 });
+                layout.put(path, Node::Directory { mode: 0o755 });
             }
-            BaseKind::Data if kind == Kind::File && found.len() <= COPIED => copy(layout, path, &found),
+            BaseKind::Data if kind == HostKind::File && found.len() <= COPIED => copy(layout, path, &found),
             BaseKind::Libraries | BaseKind::Data if is_small(&found) && copy_small(layout, path) => {}
             BaseKind::Libraries | BaseKind::Data | BaseKind::Programs => {
                 let executable = programs == Programs::All && entry.kind != BaseKind::Data;
@@ -91,22 +91,22 @@ fn put(layout: &mut Layout, programs: Programs) {
     }
 }
 
-/// What tells the loader, beside its cache, where to search: a file, and a folder of more of them.
+/// What tells the loader, beside its cache, where to search: a file, and a directory of more of them.
 const CONFIGURATION: [&str; 2] = ["/etc/ld.so.conf", "/etc/ld.so.conf.d"];
 
-/// The folders that the host's configuration names; inside, one file names them all.
+/// The directories that the host's configuration names; inside, one file names them all.
 fn configuration(layout: &mut Layout) -> Vec<PathBuf> {
     let [file, _] = CONFIGURATION.map(Path::new);
-    let folders = configured(file, 4);
-    if !folders.is_empty() {
+    let directories = configured(file, 4);
+    if !directories.is_empty() {
         let mut text = Vec::new();
-        for folder in &folders {
-            text.extend(folder.as_os_str().as_bytes());
+        for directory in &directories {
+            text.extend(directory.as_os_str().as_bytes());
             text.push(b'\n');
         }
         layout.put(file, Node::Text(text));
     }
-    folders
+    directories
 }
 
 /// A link of the host, and what it leads to if that would not be there otherwise.
@@ -116,20 +116,20 @@ fn link(layout: &mut Layout, path: &Path) {
     if shown {
         layout.put(path, Node::Link(target));
     } else if let Ok(found) = std::fs::metadata(&file) {
-        let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
+        let kind = if found.is_dir() { HostKind::Directory } else { HostKind::File };
         layout.mount(path, Host::system(&file, kind));
     }
 }
 
-/// Whether a folder can only hold a few things, and no other folder.
+/// Whether a directory can only hold a few things, and no other directory.
 fn is_small(found: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     found.is_dir() && found.nlink() <= 2 && found.len() <= 4096
 }
 
-/// Makes a folder of a few links and short texts anew; false if it holds anything else.
-fn copy_small(layout: &mut Layout, folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+/// Makes a directory of a few links and short texts anew; false if it holds anything else.
+fn copy_small(layout: &mut Layout, directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
     let mut nodes = Vec::new();
     for entry in entries {
         let Ok(entry) = entry else { return false };
@@ -142,7 +142,7 @@ fn copy_small(layout: &mut Layout, folder: &Path) -> bool {
     if nodes.is_empty() {
         return true;
     }
-    layout.put(folder, Node::Folder { mode: 0o755 });
+    layout.put(directory, Node::Directory { mode: 0o755 });
     for (path, node) in nodes {
         layout.put(&path, node);
     }
@@ -175,34 +175,35 @@ fn read(path: &Path, found: &std::fs::Metadata) -> Option<Vec<u8>> {
     is_whole.then_some(bytes)
 }
 
-/// Opens the folders that the loader searches, and closes what is known to hold programs in them.
+/// Opens the directories that the loader searches, and closes what is known to hold programs in them.
 fn libraries(layout: &mut Layout, configured: Vec<PathBuf>) {
-    let folders = searched(layout, configured);
-    for folder in &folders {
-        if !layout.tree_around(folder).is_some_and(|(_, tree)| tree.executable) {
-            layout.mount(folder, Host { executable: true, ..Host::system(folder, Kind::Folder) });
+    let directories = searched(layout, configured);
+    for directory in &directories {
+        if !layout.tree_around(directory).is_some_and(|(_, tree)| tree.executable) {
+            layout
+                .mount(directory, Host { executable: true, ..Host::system(directory, HostKind::Directory) });
         }
-        for helper in helpers_in(folder) {
-            if !folders.contains(&helper) {
-                layout.mount(&helper, Host::system(&helper, Kind::Folder));
+        for helper in helpers_in(directory) {
+            if !directories.contains(&helper) {
+                layout.mount(&helper, Host::system(&helper, HostKind::Directory));
             }
         }
     }
 }
 
-/// The folders of programs that a library folder has. Most are not there: each is looked for from the open folder.
+/// The directories of programs that a library directory has. Most are not there: each is looked for from the open directory.
 /// All of them, which no sandbox starts with, if it cannot be opened.
-fn helpers_in(folder: &Path) -> Vec<PathBuf> {
-    let opened = rustix::fs::open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let is_folder = |name: &&str| {
+fn helpers_in(directory: &Path) -> Vec<PathBuf> {
+    let opened = rustix::fs::open(directory, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let is_directory = |name: &&str| {
         let Ok(opened) = &opened else { return true };
         rustix::fs::statat(opened, *name, AtFlags::empty())
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
     };
-    helpers(is_wide(folder)).filter(is_folder).map(|name| folder.join(name)).collect()
+    helpers(is_wide(directory)).filter(is_directory).map(|name| directory.join(name)).collect()
 }
 
-/// Folders among libraries that hold programs: those of every library folder, and those of a wide one besides.
+/// Directories among libraries that hold programs: those of every library directory, and those of a wide one besides.
 fn helpers(wide: bool) -> impl Iterator<Item = &'static str> {
     let lines = include_str!("helpers.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.filter_map(move |line| match line.strip_prefix("wide ") {
@@ -211,35 +212,35 @@ fn helpers(wide: bool) -> impl Iterator<Item = &'static str> {
     })
 }
 
-fn is_wide(folder: &Path) -> bool {
-    WIDE.iter().any(|wide| folder == Path::new(wide))
+fn is_wide(directory: &Path) -> bool {
+    WIDE.iter().any(|wide| directory == Path::new(wide))
 }
 
-/// Folders that hold more than libraries: opened only if the C library itself lies there.
+/// Directories that hold more than libraries: opened only if the C library itself lies there.
 const WIDE: [&str; 4] = ["/usr/lib", "/lib", "/usr/local/lib", "/usr/lib64"];
 
 /// The C library, under the names that it has.
 const C_LIBRARIES: [&str; 3] = ["libc.so.6", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1"];
 
-/// The folders that the loader searches, the system's links resolved.
+/// The directories that the loader searches, the system's links resolved.
 fn searched(layout: &Layout, configured: Vec<PathBuf>) -> BTreeSet<PathBuf> {
-    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut directories: BTreeSet<PathBuf> = BTreeSet::new();
     let usual = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].into_iter().map(PathBuf::from);
     let multiarch = ["gnu", "musl"].map(|c| format!("/usr/lib/{}-linux-{c}", std::env::consts::ARCH));
     let named = usual.chain(multiarch.map(PathBuf::from)).chain(configured);
-    folders.extend(named.map(|folder| layout.follow(&folder)));
+    directories.extend(named.map(|directory| layout.follow(&directory)));
     let libraries = || BASE.iter().filter(|entry| entry.kind == BaseKind::Libraries);
-    folders.retain(|folder| {
-        let of_system = libraries().any(|entry| lies_in(folder, Path::new(entry.path)));
-        let opened = || !is_wide(folder) || C_LIBRARIES.iter().any(|name| is_itself_in(folder, name));
-        of_system && opened() && folder.is_dir()
+    directories.retain(|directory| {
+        let of_system = libraries().any(|entry| lies_in(directory, Path::new(entry.path)));
+        let opened = || !is_wide(directory) || C_LIBRARIES.iter().any(|name| is_itself_in(directory, name));
+        of_system && opened() && directory.is_dir()
     });
-    folders
+    directories
 }
 
-/// Whether a file itself is in a folder, and not a link to one elsewhere: a second C library leaves such a link.
-fn is_itself_in(folder: &Path, name: &str) -> bool {
-    existing(&folder.join(name)).is_some_and(|file| file.parent() == Some(folder))
+/// Whether a file itself is in a directory, and not a link to one elsewhere: a second C library leaves such a link.
+fn is_itself_in(directory: &Path, name: &str) -> bool {
+    existing(&directory.join(name)).is_some_and(|file| file.parent() == Some(directory))
 }
 
 /// Where a path leads, all links followed. Most that are asked for are not there, which is one look.
@@ -248,33 +249,34 @@ fn existing(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
-/// The folders that a loader configuration names; includes are followed, their `*` in the last part only.
+/// The directories that a loader configuration names; includes are followed, their `*` in the last part only.
 fn configured(file: &Path, depth: usize) -> Vec<PathBuf> {
     let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
     let text = std::fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(pattern) = line.strip_prefix("include ") {
             let pattern = file.parent().unwrap_or(file).join(pattern.trim()); // most are relative
             for included in matching(&pattern) {
-                folders.extend(configured(&included, depth));
+                directories.extend(configured(&included, depth));
             }
         } else if line.starts_with('/') {
-            folders.push(PathBuf::from(line));
+            directories.push(PathBuf::from(line));
         }
     }
-    folders
+    directories
 }
 
 /// What a path with a `*` in its last part matches; without one, itself.
 pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
-    let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name().and_then(|name| name.to_str()))
+    let (Some(directory), Some(name)) =
+        (pattern.parent(), pattern.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
     };
     let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let names = entries.flatten().filter(|entry| {
         entry.file_name().to_str().is_some_and(|name| name.starts_with(start) && name.ends_with(end))
     });
@@ -376,7 +378,7 @@ pub(crate) fn own(layout: &mut Layout, of: &Own<'_>) -> Private {
     for name in HIDDEN {
         let path = Path::new("/proc").join(name);
         if is_readable(&path) && !weakened::HIDDEN {
-            layout.put(&path, Node::Hidden { folder: false });
+            layout.put(&path, Node::Hidden { directory: false });
         }
     }
     if !weakened::HIDDEN {
@@ -404,7 +406,7 @@ fn is_readable(path: &Path) -> bool {
 
 fn device(layout: &mut Layout, name: &str) {
     let path = Path::new("/dev").join(name);
-    layout.replace(&path, Node::Host(Host::system(&path, Kind::Device)));
+    layout.replace(&path, Node::Host(Host::system(&path, HostKind::Device)));
 }
 
 /// The private directories, with the shared memory in the temporary one.
@@ -413,8 +415,8 @@ fn private(layout: &mut Layout, of: &Own<'_>) -> Private {
     let is_free = !of.narrowed.iter().any(|path| lies_in(path, tmp)) && layout.at(tmp).is_none();
     let temporary = if is_free { tmp } else { elsewhere };
     layout.put(temporary, Node::Private { mode: 0o1777, executable: of.executable });
-    layout.put(tmp, Node::Folder { mode: 0o755 });
-    layout.put(&temporary.join(".shm"), Node::Folder { mode: 0o1777 });
+    layout.put(tmp, Node::Directory { mode: 0o755 });
+    layout.put(&temporary.join(".shm"), Node::Directory { mode: 0o1777 });
     layout.put(Path::new("/dev/shm"), Node::Link(temporary.join(".shm")));
     home(layout, of, temporary)
 }
@@ -433,7 +435,7 @@ fn home(layout: &mut Layout, of: &Own<'_>, temporary: &Path) -> Private {
     let node = if home_is_separate {
         Node::Private { mode: 0o700, executable: of.executable }
     } else {
-        Node::Folder { mode: 0o700 }
+        Node::Directory { mode: 0o700 }
     };
     layout.put(&home, node);
     Private { temporary, home, home_is_separate }
@@ -454,17 +456,18 @@ mod tests {
 
     #[test]
     fn a_loader_configuration_is_read_with_what_it_includes() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        std::fs::create_dir(folder.path().join("more.d")).unwrap();
-        let absolute = folder.path().join("alone.conf");
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        std::fs::create_dir(directory.path().join("more.d")).unwrap();
+        let absolute = directory.path().join("alone.conf");
         let text = format!("include more.d/*.conf\n# a note\n  /opt/lib \ninclude {}\n", absolute.display());
         write("ld.so.conf", &text);
-        std::fs::write(folder.path().join("more.d/b.conf"), b"# f\xfcr b\n/b\nhwcap 0 nosegneg\n").unwrap();
+        std::fs::write(directory.path().join("more.d/b.conf"), b"# f\xfcr b\n/b\nhwcap 0 nosegneg\n")
+            .unwrap();
         write("more.d/a.conf", "/a\ninclude ../ld.so.conf\n");
         write("more.d/c.txt", "/c\n");
         write("alone.conf", "/alone\n");
-        let found = configured(&folder.path().join("ld.so.conf"), 2);
+        let found = configured(&directory.path().join("ld.so.conf"), 2);
         assert_eq!(found, ["/a", "/b", "/opt/lib", "/alone"].map(Path::new));
     }
 }

@@ -14,9 +14,9 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, U
 use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitySet;
 
-use super::image::{Entry, Identity, Image, Maps, Mount};
+use super::image::{Identity, Image, LayoutEntry, Maps, Mount};
 use super::{init, network};
-use crate::control::{Word, hear, say};
+use crate::control::{Message, recv, send};
 use crate::fault::Step;
 use crate::landlock::{Access, Ruleset};
 use crate::limits;
@@ -42,8 +42,8 @@ fn at(step: Step) -> impl Fn(Errno) -> Failure {
 pub(crate) fn run(image: &Image) -> ! {
     descriptors::close(image.supervisors..image.supervisors + 1);
     let Err(Failure { step, errno, entry }) = become_sandbox(image);
-    let word = Word::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
-    let _ = say(image.control.as_fd(), word, &[]); // without a supervisor there is nobody to tell
+    let message = Message::Failed { step: step.code(), errno: errno.raw_os_error(), entry };
+    let _ = send(image.control.as_fd(), message, &[]); // without a supervisor there is nobody to tell
     clone::exit(125)
 }
 
@@ -51,7 +51,7 @@ fn become_sandbox(image: &Image) -> Done<Infallible> {
     let network = network::Making::new(&image.network);
     let rooted = || enter_root(image);
     let terminal =
-        clone::beside(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
+        clone::run_in_parallel(&image.stack, network::make, &network, rooted).map_err(at(Step::Clone))??;
     network.enter(image.control.as_fd()).map_err(|(step, errno)| at(step)(errno))?;
     limit(image).map_err(at(Step::Limits))?;
     drop_privileges(image).map_err(at(Step::Privileges))?;
@@ -107,23 +107,23 @@ fn new_root(scratch: &CStr) -> Result<OwnedFd, Errno> {
     Ok(root)
 }
 
-fn attach(mount: BorrowedFd<'_>, folder: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
-    rustix::mount::move_mount(mount, c"", folder, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+fn attach(mount: BorrowedFd<'_>, directory: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    rustix::mount::move_mount(mount, c"", directory, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
     let callers = rustix::process::umask(Mode::empty());
     for (index, entry) in image.entries.iter().enumerate() {
         let step = match entry {
-            Entry::Mount(_) => Step::Mount,
-            Entry::Terminals { .. } => Step::Devices,
-            Entry::Processes { .. } => Step::Proc,
-            Entry::Folder { .. }
-            | Entry::Link { .. }
-            | Entry::Text { .. }
-            | Entry::Writable { .. }
-            | Entry::Cover { .. }
-            | Entry::Forget { .. } => Step::Layout,
+            LayoutEntry::Mount(_) => Step::Mount,
+            LayoutEntry::Terminals { .. } => Step::Devices,
+            LayoutEntry::Processes { .. } => Step::Proc,
+            LayoutEntry::Directory { .. }
+            | LayoutEntry::Link { .. }
+            | LayoutEntry::Text { .. }
+            | LayoutEntry::Writable { .. }
+            | LayoutEntry::Cover { .. }
+            | LayoutEntry::Forget { .. } => Step::Layout,
         };
         let failed = |errno| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
         place(root, entry, image.proc_writable).map_err(failed)?;
@@ -132,17 +132,17 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
     Ok(())
 }
 
-fn place(root: BorrowedFd<'_>, entry: &Entry, proc_writable: bool) -> Result<(), Errno> {
+fn place(root: BorrowedFd<'_>, entry: &LayoutEntry, proc_writable: bool) -> Result<(), Errno> {
     match entry {
-        Entry::Folder { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
-        Entry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
-        Entry::Text { path, text } => write_text(root, path, text),
-        Entry::Mount(mount) => mount_from_host(root, mount),
-        Entry::Writable { path, attributes } => mount_again(root, path, path, *attributes),
-        Entry::Cover { source, path, attributes } => cover(root, source, path, *attributes),
-        Entry::Forget { path } => rustix::fs::unlinkat(root, path, rustix::fs::AtFlags::empty()),
-        Entry::Terminals { path } => mount_terminals(root, path),
-        Entry::Processes { path } => mount_processes(root, path, proc_writable),
+        LayoutEntry::Directory { path, mode } => rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode)),
+        LayoutEntry::Link { path, target } => rustix::fs::symlinkat(target, root, path),
+        LayoutEntry::Text { path, text } => write_text(root, path, text),
+        LayoutEntry::Mount(mount) => mount_from_host(root, mount),
+        LayoutEntry::Writable { path, attributes } => mount_again(root, path, path, *attributes),
+        LayoutEntry::Cover { source, path, attributes } => cover(root, source, path, *attributes),
+        LayoutEntry::Forget { path } => rustix::fs::unlinkat(root, path, rustix::fs::AtFlags::empty()),
+        LayoutEntry::Terminals { path } => mount_terminals(root, path),
+        LayoutEntry::Processes { path } => mount_processes(root, path, proc_writable),
     }
 }
 
@@ -172,7 +172,7 @@ fn mount_from_host(root: BorrowedFd<'_>, mount: &Mount) -> Result<(), Errno> {
         ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
     );
     let source = rustix::fs::openat2(CWD, &mount.source, flags, Mode::empty(), resolve)?;
-    if Identity::of(&rustix::fs::fstat(&source)?) != identity {
+    if Identity::from_stat(&rustix::fs::fstat(&source)?) != identity {
         return Err(Errno::STALE);
     }
     let tree = copy(source.as_fd(), c"", mount.attributes)?;
@@ -188,7 +188,7 @@ fn attach_inside(mount: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &CStr) -> Re
     rustix::mount::move_mount(mount, c"", &target, c"", both)
 }
 
-/// Mounts a folder or file of the new root in a second place, or over itself.
+/// Mounts a directory or file of the new root in a second place, or over itself.
 fn mount_again(
     root: BorrowedFd<'_>,
     source: &CStr,
@@ -265,7 +265,7 @@ fn terminal(root: BorrowedFd<'_>, image: &Image) -> Result<Option<OwnedFd>, Errn
     let peer =
         rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC;
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, peer)?;
-    say(image.control.as_fd(), Word::Terminal, &[master.as_fd()])?;
+    send(image.control.as_fd(), Message::Terminal, &[master.as_fd()])?;
     Ok(Some(slave))
 }
 
@@ -278,8 +278,8 @@ fn pass_private_out(root: BorrowedFd<'_>, image: &Image) -> Result<(), Errno> {
     let control = image.control.as_fd();
     match image.private.as_slice() {
         [] => Ok(()),
-        [one] => say(control, Word::Private, &[open(one)?.as_fd()]),
-        [one, other, ..] => say(control, Word::Private, &[open(one)?.as_fd(), open(other)?.as_fd()]),
+        [one] => send(control, Message::Private, &[open(one)?.as_fd()]),
+        [one, other, ..] => send(control, Message::Private, &[open(one)?.as_fd(), open(other)?.as_fd()]),
     }
 }
 
@@ -338,10 +338,10 @@ fn filter(image: &Image) -> Result<(), Errno> {
 fn await_go(image: &Image) -> Result<(), Errno> {
     let control = image.control.as_fd();
     if image.says_ready {
-        say(control, Word::Ready, &[])?;
+        send(control, Message::Ready, &[])?;
     }
-    match rustix::io::retry_on_intr(|| hear(control))? {
-        Some(Word::Go) => Ok(()),
+    match rustix::io::retry_on_intr(|| recv(control))? {
+        Some(Message::Go) => Ok(()),
         _ => Err(Errno::PIPE),
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// What comes with a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Closure {
-    /// Folders whose files may be started and mapped as code.
-    pub(crate) folders: Vec<PathBuf>,
-    /// Folders whose files may be mapped as code.
+    /// Directories whose files may be started and mapped as code.
+    pub(crate) directories: Vec<PathBuf>,
+    /// Directories whose files may be mapped as code.
     pub(crate) code: Vec<PathBuf>,
     /// What is only read.
     pub(crate) data: Vec<PathBuf>,
@@ -15,11 +15,11 @@ pub(crate) struct Closure {
     pub(crate) programs: Vec<&'static str>,
 }
 
-/// Folders that hold the programs of everybody.
+/// Directories that hold the programs of everybody.
 pub(super) const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
 
 /// What comes with the program that was asked for at `path` and lies in `file`.
-pub(crate) fn of(path: &Path, file: &Path) -> Closure {
+pub(crate) fn closure_of(path: &Path, file: &Path) -> Closure {
     let mut closure = Closure::default();
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return closure };
     let asked = path.file_name().and_then(|name| name.to_str()).unwrap_or(name);
@@ -39,10 +39,10 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
     for item in items.split(' ') {
-        let (folders, item) = match item.split_once(':') {
+        let (directories, item) = match item.split_once(':') {
             Some(("code", path)) => (&mut closure.code, path),
             Some(("data", path)) => (&mut closure.data, path),
-            _ => (&mut closure.folders, item),
+            _ => (&mut closure.directories, item),
         };
         if !item.starts_with(['/', '{']) {
             closure.programs.push(item);
@@ -52,7 +52,7 @@ fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
             continue;
         }
         let path = item.replace("{own}", prefix).replace("{prefix}", prefix).replace("{name}", name);
-        folders.push(PathBuf::from(path));
+        directories.push(PathBuf::from(path));
     }
 }
 
@@ -60,25 +60,28 @@ fn add(closure: &mut Closure, items: &'static str, prefix: &str, name: &str) {
 mod tests {
     use super::*;
 
-    fn folders(path: &str) -> Vec<String> {
-        let closure = of(Path::new(path), Path::new(path));
-        closure.folders.iter().map(|folder| folder.display().to_string()).collect()
+    fn directories(path: &str) -> Vec<String> {
+        let closure = closure_of(Path::new(path), Path::new(path));
+        closure.directories.iter().map(|directory| directory.display().to_string()).collect()
     }
 
     #[test]
-    fn a_program_brings_its_own_folders_and_never_everybodys() {
-        assert_eq!(folders("/usr/local/bin/git"), ["/usr/local/lib/git-core", "/usr/local/libexec/git-core"]);
-        let python = of(Path::new("/usr/bin/python3.11"), Path::new("/usr/bin/python3.11"));
+    fn a_program_brings_its_own_directories_and_never_everybodys() {
+        assert_eq!(
+            directories("/usr/local/bin/git"),
+            ["/usr/local/lib/git-core", "/usr/local/libexec/git-core"]
+        );
+        let python = closure_of(Path::new("/usr/bin/python3.11"), Path::new("/usr/bin/python3.11"));
         assert!(python.code.contains(&PathBuf::from("/usr/lib/python3.11")));
-        let node = of(Path::new("/opt/node/bin/node"), Path::new("/opt/node/bin/node"));
+        let node = closure_of(Path::new("/opt/node/bin/node"), Path::new("/opt/node/bin/node"));
         assert_eq!(node.code, [PathBuf::from("/opt/node/lib")]);
         for path in ["/usr/bin/node", "/usr/bin/true", "/bin/sh", "/usr/bin/perl"] {
-            assert_eq!(folders(path), Vec::<String>::new(), "{path}");
+            assert_eq!(directories(path), Vec::<String>::new(), "{path}");
         }
     }
 
     #[test]
-    fn no_line_opens_a_folder_of_everybody() {
+    fn no_line_opens_a_directory_of_every_package() {
         let lines =
             include_str!("closures.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         for line in lines {

@@ -35,7 +35,7 @@ use self::tell::Teller;
 use super::guarded::Guarded;
 use super::image::{self, Identity};
 use crate::control;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 
 /// How many opens of a FIFO may wait for its other end at one time.
 const WAITING: usize = 32;
@@ -104,7 +104,7 @@ impl<'a> Desk<'a> {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(crate) fn open(asked: &'a image::Asked, listener: OwnedFd) -> Result<Self, Errno> {
+    pub(crate) fn open(asked: &'a image::DeskSetup, listener: OwnedFd) -> Result<Self, Errno> {
         // Where the kernel does not know it, it is only slower.
         let _ = notify::wake_in_step(listener.as_fd());
         let open = |path: &std::ffi::CStr| {
@@ -155,7 +155,7 @@ impl<'a> Desk<'a> {
         self.settle(asked.id, turn);
     }
 
-    fn decide(&mut self, asked: &Asked) -> Turn {
+    fn decide(&mut self, asked: &TrappedCall) -> Turn {
         match Call::read(asked) {
             Ok(Some(Call::Bind(to))) => self.bind_private(asked, &to),
             Ok(Some(call @ Call::Connect(to))) => {
@@ -239,7 +239,7 @@ impl<'a> Desk<'a> {
 }
 
 /// Passes a connect on to the supervisor, with the thread that makes it.
-fn pass_on(supervisor: BorrowedFd<'_>, asked: &Asked) -> Turn {
+fn pass_on(supervisor: BorrowedFd<'_>, asked: &TrappedCall) -> Turn {
     let thread = spot::thread_descriptor(asked.thread);
     let passed = thread.and_then(|thread| control::send_bytes(supervisor, &asked.to_bytes(), thread.as_fd()));
     passed.map_or(Errno::ACCESS.into(), |()| Turn::Passed)

@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use bailiwick_policy::plan::{Environment, PROGRAM_FOLDERS};
+use bailiwick_policy::plan::{Environment, PROGRAM_DIRECTORIES};
 
 use crate::refusal::Refusal;
 use crate::weakened;
@@ -18,20 +18,20 @@ pub(crate) struct Own<'a> {
     pub(crate) temporary: &'a Path,
     /// The user's name.
     pub(crate) user: Option<&'a str>,
-    /// Folders outside of the system's that its programs lie in.
-    pub(crate) program_folders: &'a [PathBuf],
+    /// Directories outside of the system's that its programs lie in.
+    pub(crate) program_directories: &'a [PathBuf],
     /// Whether it has a terminal.
     pub(crate) terminal: bool,
 }
 
 /// The variables as execve takes them.
-pub(crate) fn of(
+pub(crate) fn assignments(
     plan: &Environment,
     values: &BTreeMap<OsString, OsString>,
     own: &Own<'_>,
 ) -> Result<Vec<CString>, Refusal> {
     let mut variables: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
-    let path = search_path(own.program_folders);
+    let path = search_path(own.program_directories);
     variables.insert(OsStr::new("PATH"), OsStr::new(&path));
     variables.insert(OsStr::new("HOME"), own.home.as_os_str());
     variables.insert(OsStr::new("LANG"), OsStr::new("C.UTF-8"));
@@ -58,11 +58,11 @@ pub(crate) fn of(
     variables.into_iter().map(|(name, value)| assignment(name, value)).collect()
 }
 
-/// The programs' own folders, then the system's: a toolchain finds its other programs there, as it would outside.
+/// The programs' own directories, then the system's: a toolchain finds its other programs there, as it would outside.
 fn search_path(own: &[PathBuf]) -> String {
-    let own = own.iter().filter_map(|folder| folder.to_str());
-    let own = own.filter(|own| !PROGRAM_FOLDERS.contains(own) && !own.contains(':'));
-    own.chain(PROGRAM_FOLDERS).collect::<Vec<_>>().join(":")
+    let own = own.iter().filter_map(|directory| directory.to_str());
+    let own = own.filter(|own| !PROGRAM_DIRECTORIES.contains(own) && !own.contains(':'));
+    own.chain(PROGRAM_DIRECTORIES).collect::<Vec<_>>().join(":")
 }
 
 fn assignment(name: &OsStr, value: &OsStr) -> Result<CString, Refusal> {

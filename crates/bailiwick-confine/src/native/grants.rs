@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::guarded::HostGround;
 use super::image::Identity;
-use super::layout::{Host, Kind, Layout, Node};
+use super::layout::{Host, HostKind, Layout, Node};
 use super::submounts::Mounts;
 use crate::fault::{Fault, Step};
 use crate::landlock::{self, Access, Rule};
@@ -135,7 +135,7 @@ impl Granted {
         self.notes.extend(place.link_note());
         let stat = rustix::fs::fstat(&opened).map_err(|errno| unreachable(place, errno))?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Kind::Folder,
+            FileType::Directory => HostKind::Directory,
             FileType::CharacterDevice | FileType::BlockDevice => {
                 self.notes.push(format!("`{}` is a device and is not shown", place.path.display()));
                 return Ok(());
@@ -144,10 +144,10 @@ impl Granted {
             | FileType::Symlink
             | FileType::Fifo
             | FileType::Socket
-            | FileType::Unknown => Kind::File,
+            | FileType::Unknown => HostKind::File,
         };
         let stays_closed =
-            grant.writable() && kind == Kind::File && !grant.is_tree() && around.closed.holds(place);
+            grant.writable() && kind == HostKind::File && !grant.is_tree() && around.closed.holds(place);
         let (actions, executable, mapped) = if stays_closed {
             self.notes.push(format!("`{}` runs code later and stays read-only", place.path.display()));
             (FsActions::READ, false, false)
@@ -171,13 +171,13 @@ impl Granted {
             kind,
             writable: grant.writable() && !stays_closed,
             executable: mapped,
-            identity: Some(Identity::of(&stat)),
+            identity: Some(Identity::from_stat(&stat)),
         };
         layout.mount(&place.path, host);
         for (at, kind) in around.mounts.odd_below(&place.source).filter(|_| !weakened::SUBMOUNTS) {
             let path = place.path.join(at.strip_prefix(&place.source).unwrap_or(at));
             self.notes.push(format!("`{}` is not shown: it is {kind}", path.display()));
-            layout.put_over(&path, Node::Hidden { folder: at.is_dir() });
+            layout.put_over(&path, Node::Hidden { directory: at.is_dir() });
         }
         self.rule(opened, actions, kind, executable);
         if !is_mountable(grant.actions) {
@@ -186,7 +186,7 @@ impl Granted {
         Ok(())
     }
 
-    fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: Kind, executable: bool) {
+    fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: HostKind, executable: bool) {
         let access = access(actions, kind) | if executable { landlock::EXECUTE } else { 0 };
         self.rules.push(Rule { fd, access });
     }
@@ -231,7 +231,7 @@ fn is_mountable(actions: FsActions) -> bool {
 }
 
 /// The rights that actions come to.
-fn access(actions: FsActions, kind: Kind) -> Access {
+fn access(actions: FsActions, kind: HostKind) -> Access {
     let rights = [
         (FsActions::READ, landlock::READ),
         (FsActions::CREATE, landlock::CREATE),
@@ -240,7 +240,7 @@ fn access(actions: FsActions, kind: Kind) -> Access {
     ];
     let granted = rights.iter().filter(|(action, _)| actions.contains(*action));
     let access = granted.fold(0, |all, (_, access)| all | access);
-    if kind == Kind::Folder { access } else { access & landlock::FILE_RIGHTS }
+    if kind == HostKind::Directory { access } else { access & landlock::FILE_RIGHTS }
 }
 
 /// Where a grant's paths are: its tree, or what its glob matches now.
@@ -273,17 +273,17 @@ fn expand(grant: &FileGrant, base: &Place, granted: &mut Granted) -> Result<Vec<
     let pattern = &grant.pattern.value;
     granted.notes.push(format!("`{pattern}` is what it matched at the start; later files are not visible"));
     let mut walk = Walk { pattern, matches: Vec::new() };
-    let (mut folders, mut looked) = (vec![base.path.clone()], 0_usize);
-    while let Some(folder) = folders.pop() {
+    let (mut directories, mut looked) = (vec![base.path.clone()], 0_usize);
+    while let Some(directory) = directories.pop() {
         looked += 1;
-        let real = base.source.join(folder.strip_prefix(&base.path).unwrap_or(&folder));
-        folders.extend(walk.enter(&folder, &real));
+        let real = base.source.join(directory.strip_prefix(&base.path).unwrap_or(&directory));
+        directories.extend(walk.enter(&directory, &real));
         if walk.matches.len() > MOST_MATCHES || looked > MOST_MATCHES * 4 {
             return Err(Refusal::TooManyMatches {
                 pattern: pattern.to_string(),
                 most: MOST_MATCHES,
                 actions: grant.actions.to_string(),
-                folder: base.path.display().to_string(),
+                directory: base.path.display().to_string(),
             });
         }
     }
@@ -296,11 +296,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes what matches in one folder; returns the folders to look into further.
-    fn enter(&mut self, folder: &Path, real: &Path) -> Vec<PathBuf> {
+    /// Takes what matches in one directory; returns the directories to look into further.
+    fn enter(&mut self, directory: &Path, real: &Path) -> Vec<PathBuf> {
         let mut deeper = Vec::new();
         for entry in std::fs::read_dir(real).into_iter().flatten().flatten() {
-            let path = folder.join(entry.file_name());
+            let path = directory.join(entry.file_name());
             let Some(clean) = path.to_str().and_then(|path| AbsPath::new(path).ok()) else { continue };
             let Ok(kind) = entry.file_type() else { continue };
             if (self.pattern.covers(&clean) || weakened::GLOBS) && !kind.is_symlink() {
@@ -313,17 +313,17 @@ impl Walk<'_> {
         deeper
     }
 
-    /// A file that matches is taken; a folder only if everything below it matches too.
-    fn take(&mut self, path: PathBuf, source: PathBuf, folder: bool) {
-        if !folder || self.pattern.ends_deep() {
+    /// A file that matches is taken; a directory only if everything below it matches too.
+    fn take(&mut self, path: PathBuf, source: PathBuf, directory: bool) {
+        if !directory || self.pattern.ends_deep() {
             self.matches.push(Place { path, source });
         }
     }
 
-    /// Whether anything below a folder can match: the pattern is deep, or longer than the path.
-    fn reaches(&self, folder: &AbsPath) -> bool {
+    /// Whether anything below a directory can match: the pattern is deep, or longer than the path.
+    fn reaches(&self, directory: &AbsPath) -> bool {
         let parts = self.pattern.parts();
         let deep = parts.iter().any(|part| matches!(part, bailiwick_policy::path::Part::Deep));
-        deep || folder.components().count() < parts.len()
+        deep || directory.components().count() < parts.len()
     }
 }

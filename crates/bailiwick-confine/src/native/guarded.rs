@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::base::Private;
 use super::desk::text::{Text, lies_in};
 use super::grants::{self, to_path};
-use super::layout::{Kind, Layout, relative};
+use super::layout::{HostKind, Layout, relative};
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::refusal::Refusal;
 
@@ -66,7 +66,7 @@ pub(crate) struct Unasked<'a> {
 
 impl Guarded {
     /// The guarded trees of a layout.
-    pub(crate) fn of(
+    pub(crate) fn from_layout(
         layout: &Layout,
         plan: &Plan,
         home: Option<&Path>,
@@ -80,8 +80,8 @@ impl Guarded {
         let mut trees = Vec::new();
         for (path, host) in layout.trees().filter(|(_, host)| host.writable) {
             match host.kind {
-                Kind::Folder => trees.push(Tree::of_host(plan, path, &host.source)),
-                Kind::File | Kind::Device => net.open_file(&host.source)?,
+                HostKind::Directory => trees.push(Tree::of_host(plan, path, &host.source)),
+                HostKind::File | HostKind::Device => net.open_file(&host.source)?,
             }
         }
         for private in unasked.private.places() {
@@ -186,7 +186,7 @@ impl Tree {
 
 /// A tree's path and what follows it.
 fn joined(tree: &[u8], rest: &[u8]) -> Result<Text, Errno> {
-    let mut whole = Text::of(tree)?;
+    let mut whole = Text::from_bytes(tree)?;
     whole.push(rest)?;
     Ok(whole)
 }

@@ -17,7 +17,7 @@ pub(crate) struct Image {
     /// The lines of the user and group maps.
     pub(crate) maps: Maps,
     /// What the new root holds, outer before inner.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LayoutEntry>,
     /// How large everything written to the root's own memory may become, in bytes.
     pub(crate) scratch: CString,
     /// Whether processes may change things in their `/proc`.
@@ -35,13 +35,13 @@ pub(crate) struct Image {
     /// The filter of system calls.
     pub(crate) filter: &'static [libc::sock_filter],
     /// What the first process decides call by call.
-    pub(crate) desk: Option<Asked>,
+    pub(crate) desk: Option<DeskSetup>,
     /// Whether the supervisor has to know that everything is set up before it lets the program start.
     pub(crate) says_ready: bool,
     /// The program.
     pub(crate) program: Program,
     /// Where it starts.
-    pub(crate) folder: CString,
+    pub(crate) directory: CString,
     /// Its descriptors 0 to 2.
     pub(crate) stdio: Handed,
     /// What the program's starter runs on.
@@ -53,7 +53,7 @@ pub(crate) struct Image {
 }
 
 /// What the first process decides.
-pub(crate) struct Asked {
+pub(crate) struct DeskSetup {
     /// The program's second filter.
     pub(crate) filter: &'static [libc::sock_filter],
     /// The first process' own filter.
@@ -84,16 +84,16 @@ pub(crate) struct Maps {
 
 /// One thing in the new root; paths are relative to it.
 #[derive(Debug)]
-pub(crate) enum Entry {
-    /// A folder in memory.
-    Folder { path: CString, mode: u32 },
+pub(crate) enum LayoutEntry {
+    /// A directory in memory.
+    Directory { path: CString, mode: u32 },
     /// A link.
     Link { path: CString, target: CString },
     /// A file in memory.
     Text { path: CString, text: Vec<u8> },
     /// A tree or file of the host.
     Mount(Mount),
-    /// A folder in memory that stays writable.
+    /// A directory in memory that stays writable.
     Writable { path: CString, attributes: Attributes },
     /// Something in memory, put over a path of a mounted tree.
     Cover { source: CString, path: CString, attributes: Attributes },
@@ -127,7 +127,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
-    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
         #[allow(clippy::useless_conversion, reason = "the field types differ between architectures")]
         Self { device: stat.st_dev.into(), inode: stat.st_ino.into() }
     }
@@ -138,11 +138,11 @@ impl Identity {
     }
 }
 
-impl Entry {
+impl LayoutEntry {
     /// Where it is, to name it in a fault.
     pub(crate) fn path(&self) -> &CString {
         match self {
-            Self::Folder { path, .. }
+            Self::Directory { path, .. }
             | Self::Link { path, .. }
             | Self::Text { path, .. }
             | Self::Mount(Mount { path, .. })

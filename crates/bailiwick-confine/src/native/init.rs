@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 
 use super::desk::Desk;
-use super::image::{Asked, Image};
-use crate::control::{self, Word, hear, say};
+use super::image::{DeskSetup, Image};
+use crate::control::{self, Message, recv, send};
 use crate::fault::Step;
 use crate::landlock::Ruleset;
 use crate::stdio::Handed;
@@ -46,7 +46,7 @@ pub(crate) fn run(image: &Image, terminal: Option<&OwnedFd>) -> Result<Infallibl
     let program = started.map_err(|errno| (Step::Exec, errno))?;
     let line = line.as_ref().map(|(own, _)| own.as_fd());
     let mut desk = open_desk(image, line).map_err(|errno| (Step::Seccomp, errno))?;
-    say(control, Word::Running, &[]).map_err(|errno| (Step::Handshake, errno))?;
+    send(control, Message::Running, &[]).map_err(|errno| (Step::Handshake, errno))?;
     keep_descriptors([control, ends.as_fd()], image, desk.as_ref());
     watch(control, ends.as_fd(), program, desk.as_mut())
 }
@@ -66,7 +66,7 @@ fn open_desk<'a>(image: &'a Image, line: Option<BorrowedFd<'_>>) -> Result<Optio
     let mut absent = [0];
     let listener = control::recv_bytes(line, &mut absent)?.ok_or(Errno::PIPE)?;
     if asked.supervisor.is_some() {
-        say(image.control.as_fd(), Word::Listener, &[listener.as_fd()])?;
+        send(image.control.as_fd(), Message::Listener, &[listener.as_fd()])?;
     }
     let desk = if absent == ABSENT { None } else { Some(Desk::open(asked, listener)?) };
     if !weakened::SECCOMP {
@@ -109,8 +109,8 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
     if let Err(errno) = take_descriptors(launch).and_then(|()| leave_group(launch.terminal)) {
         return (Step::Terminal, errno);
     }
-    if let Err(errno) = rustix::process::chdir(&launch.image.folder) {
-        return (Step::WorkingFolder, errno);
+    if let Err(errno) = rustix::process::chdir(&launch.image.directory) {
+        return (Step::WorkingDirectory, errno);
     }
     if let Some((asked, line)) = launch.image.desk.as_ref().zip(launch.line)
         && let Err(failure) = take_on(launch.image, asked, line)
@@ -125,7 +125,7 @@ fn become_program(launch: &Launch<'_>) -> (Step, Errno) {
 }
 
 /// The program's own rules and filters, which pid 1 is not under.
-fn take_on(image: &Image, asked: &Asked, line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+fn take_on(image: &Image, asked: &DeskSetup, line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
     privileges::drop_rest().map_err(|errno| (Step::Privileges, errno))?;
     let net = asked.guarded.net.as_ref().filter(|_| !weakened::NET);
     net.map_or(Ok(()), Ruleset::restrict_self).map_err(|errno| (Step::Landlock, errno))?;
@@ -191,11 +191,11 @@ fn watch(control: BorrowedFd<'_>, ends: BorrowedFd<'_>, program: Pid, mut desk: 
         if !from_children.is_empty() {
             forget_signal(ends);
             match reap(program) {
-                Some(Word::Ended { status }) => {
-                    let _ = say(control, Word::Ended { status }, &[]);
+                Some(Message::Ended { status }) => {
+                    let _ = send(control, Message::Ended { status }, &[]);
                     break;
                 }
-                Some(word) => drop(say(control, word, &[])),
+                Some(message) => drop(send(control, message, &[])),
                 None => {}
             }
         }
@@ -229,12 +229,12 @@ const BY_KEY: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGS
 
 /// Does what the supervisor says; false once it is gone.
 fn obey(control: BorrowedFd<'_>, program: Pid) -> bool {
-    match hear(control) {
-        Ok(Some(Word::Signal { number })) if BY_KEY.contains(&number) => {
+    match recv(control) {
+        Ok(Some(Message::Signal { number })) if BY_KEY.contains(&number) => {
             signals::send_to_group(program, number);
             true
         }
-        Ok(Some(Word::Signal { number })) => {
+        Ok(Some(Message::Signal { number })) => {
             signals::send(program, number);
             true
         }
@@ -249,12 +249,12 @@ fn forget_signal(ends: BorrowedFd<'_>) {
 }
 
 /// Reaps every process that has ended; what became of the program if it is among them, or was stopped.
-fn reap(program: Pid) -> Option<Word> {
+fn reap(program: Pid) -> Option<Message> {
     let mut stopped = None;
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
         match status.stopping_signal() {
-            Some(signal) if pid == program => stopped = Some(Word::Stopped { signal }),
-            None if pid == program => return Some(Word::Ended { status: status.as_raw() }),
+            Some(signal) if pid == program => stopped = Some(Message::Stopped { signal }),
+            None if pid == program => return Some(Message::Ended { status: status.as_raw() }),
             Some(_) | None => {}
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::image::{Entry, Identity, Mount};
+use super::image::{Identity, LayoutEntry, Mount};
 use crate::refusal::Refusal;
 use crate::sys::mount::Attributes;
 use crate::weakened;
@@ -17,18 +17,18 @@ use crate::weakened;
 /// What is at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// A folder in memory.
-    Folder { mode: u32 },
+    /// A directory in memory.
+    Directory { mode: u32 },
     /// A link.
     Link(PathBuf),
     /// A file in memory.
     Text(Vec<u8>),
     /// A tree or file of the host.
     Host(Host),
-    /// A writable folder in memory.
+    /// A writable directory in memory.
     Private { mode: u32, executable: bool },
     /// Something that is there but must not be seen.
-    Hidden { folder: bool },
+    Hidden { directory: bool },
     /// The file system of terminals.
     Terminals,
     /// The file system of processes.
@@ -41,7 +41,7 @@ pub(crate) struct Host {
     /// Where it lies, links resolved.
     pub(crate) source: PathBuf,
     /// What it is and allows.
-    pub(crate) kind: Kind,
+    pub(crate) kind: HostKind,
     /// Whether it can be changed.
     pub(crate) writable: bool,
     /// Whether its files can be started and mapped as code.
@@ -52,28 +52,28 @@ pub(crate) struct Host {
 
 /// What lies at a path of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Folder,
+pub(crate) enum HostKind {
+    Directory,
     File,
     Device,
 }
 
 impl Host {
     /// A place of the system, read-only and without code.
-    pub(crate) fn system(source: &Path, kind: Kind) -> Self {
+    pub(crate) fn system(source: &Path, kind: HostKind) -> Self {
         Self { source: source.to_owned(), kind, writable: false, executable: false, identity: None }
     }
 
     fn attributes(&self) -> Attributes {
         let mut attributes = Attributes::NO_SUID;
-        if self.kind != Kind::Device {
+        if self.kind != HostKind::Device {
             attributes = attributes.and(Attributes::NO_DEVICES);
         }
         if !self.executable && !weakened::NOEXEC {
             attributes = attributes.and(Attributes::NO_EXEC);
         }
         // A device is written to through its node; the node itself stays as it is.
-        if (!self.writable || self.kind == Kind::Device) && !weakened::READ_ONLY {
+        if (!self.writable || self.kind == HostKind::Device) && !weakened::READ_ONLY {
             attributes = attributes.and(Attributes::READ_ONLY);
         }
         attributes
@@ -113,7 +113,7 @@ fn upwards(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.into_iter().chain(ends).filter_map(|end| key.get(..end))
 }
 
-/// The source of covers over folders and files that must not be seen.
+/// The source of covers over directories and files that must not be seen.
 const NOTHING: (&str, &str) = ("/run/.nothing", "/dev/null");
 
 impl Layout {
@@ -190,14 +190,14 @@ impl Layout {
         let open = |placed: &Placed| match &placed.node {
             Node::Host(host) => host.writable,
             Node::Private { .. } => true,
-            Node::Folder { .. }
+            Node::Directory { .. }
             | Node::Link(_)
             | Node::Text(_)
             | Node::Hidden { .. }
             | Node::Terminals
             | Node::Processes => false,
         };
-        matches!(self.at(path), Some(Node::Host(host)) if host.kind == Kind::Folder)
+        matches!(self.at(path), Some(Node::Host(host)) if host.kind == HostKind::Directory)
             && !self.nodes.values().any(|placed| lies_in(&placed.path, path) && open(placed))
     }
 
@@ -221,7 +221,8 @@ impl Layout {
 
     /// Everything but directories in memory that was put below a directory.
     pub(crate) fn placed_below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
-        let is_made = |placed: &&Placed| !matches!(placed.node, Node::Folder { .. } | Node::Private { .. });
+        let is_made =
+            |placed: &&Placed| !matches!(placed.node, Node::Directory { .. } | Node::Private { .. });
         let all = self.nodes.values().chain(self.over.values()).filter(is_made);
         all.map(|placed| placed.path.as_path()).filter(move |path| lies_in(path, directory))
     }
@@ -230,7 +231,7 @@ impl Layout {
     pub(crate) fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
         let hosts = self.nodes.values().filter_map(|Placed { path, node }| match node {
             Node::Host(host) => Some((path.as_path(), host)),
-            Node::Folder { .. }
+            Node::Directory { .. }
             | Node::Link(_)
             | Node::Text(_)
             | Node::Private { .. }
@@ -279,10 +280,10 @@ impl Layout {
     }
 
     /// The entries that make this root, in their order.
-    pub(crate) fn entries(mut self) -> Result<Vec<Entry>, Refusal> {
+    pub(crate) fn entries(mut self) -> Result<Vec<LayoutEntry>, Refusal> {
         let mut all = self.nodes.values().chain(self.over.values());
-        if all.any(|placed| matches!(placed.node, Node::Hidden { folder: true })) {
-            let (path, node) = (PathBuf::from(NOTHING.0), Node::Folder { mode: 0o555 });
+        if all.any(|placed| matches!(placed.node, Node::Hidden { directory: true })) {
+            let (path, node) = (PathBuf::from(NOTHING.0), Node::Directory { mode: 0o555 });
             self.nodes.entry(key(&path)).or_insert(Placed { path, node });
         }
         self.drop_redundant();
@@ -314,17 +315,17 @@ impl Layout {
 }
 
 impl Host {
-    /// Whether it must be a mount even if it changes nothing: so that a writable folder cannot be moved away.
+    /// Whether it must be a mount even if it changes nothing: so that a writable directory cannot be moved away.
     fn pinned(&self) -> bool {
         self.writable
     }
 }
 
-/// Turns nodes into entries, with the folders that they need.
+/// Turns nodes into entries, with the directories that they need.
 #[derive(Default)]
 struct Writer {
-    entries: Vec<Entry>,
-    last: Vec<Entry>,
+    entries: Vec<LayoutEntry>,
+    last: Vec<LayoutEntry>,
     made: std::collections::BTreeSet<Key>,
     mounted: Vec<PathBuf>,
     covers: usize,
@@ -335,40 +336,44 @@ impl Writer {
         let inside = self.is_inside_host(path);
         let to = relative(path)?;
         match node {
-            Node::Folder { mode } if !inside => self.folder(path, mode)?,
-            Node::Folder { .. } => {}
+            Node::Directory { mode } if !inside => self.directory(path, mode)?,
+            Node::Directory { .. } => {}
             Node::Link(_) if inside => {}
             Node::Link(target) => {
                 self.parents(path)?;
-                self.entries.push(Entry::Link { path: to, target: text(target.as_os_str())? });
+                self.entries.push(LayoutEntry::Link { path: to, target: text(target.as_os_str())? });
             }
             Node::Text(bytes) if inside => self.cover_with_text(to, bytes)?,
             Node::Text(bytes) => self.text(path, bytes)?,
             Node::Host(host) => self.host(path, &host, inside)?,
             Node::Private { mode, executable } => {
-                self.point(path, Kind::Folder, inside, mode)?;
+                self.point(path, HostKind::Directory, inside, mode)?;
                 let mut attributes = Attributes::NO_SUID.and(Attributes::NO_DEVICES);
                 if !executable && !weakened::NOEXEC {
                     attributes = attributes.and(Attributes::NO_EXEC);
                 }
-                self.entries.push(Entry::Writable { path: to, attributes });
+                self.entries.push(LayoutEntry::Writable { path: to, attributes });
             }
-            Node::Hidden { folder } => {
-                let (attributes, source) = if folder {
+            Node::Hidden { directory } => {
+                let (attributes, source) = if directory {
                     (Attributes::READ_ONLY.and(Attributes::NO_EXEC), NOTHING.0)
                 } else {
                     (Attributes::NONE, NOTHING.1)
                 };
                 // Last of all: nothing that is mounted later shows it again.
-                self.last.push(Entry::Cover { source: relative(Path::new(source))?, path: to, attributes });
+                self.last.push(LayoutEntry::Cover {
+                    source: relative(Path::new(source))?,
+                    path: to,
+                    attributes,
+                });
             }
             Node::Terminals => {
-                self.point(path, Kind::Folder, inside, 0o755)?;
-                self.entries.push(Entry::Terminals { path: to });
+                self.point(path, HostKind::Directory, inside, 0o755)?;
+                self.entries.push(LayoutEntry::Terminals { path: to });
             }
             Node::Processes => {
-                self.point(path, Kind::Folder, inside, 0o555)?;
-                self.entries.push(Entry::Processes { path: to });
+                self.point(path, HostKind::Directory, inside, 0o555)?;
+                self.entries.push(LayoutEntry::Processes { path: to });
                 self.mounted.push(path.to_owned());
             }
         }
@@ -377,45 +382,45 @@ impl Writer {
 
     fn host(&mut self, path: &Path, host: &Host, inside: bool) -> Result<(), Refusal> {
         self.point(path, host.kind, inside, 0o755)?;
-        self.entries.push(Entry::Mount(Mount {
+        self.entries.push(LayoutEntry::Mount(Mount {
             source: text(host.source.as_os_str())?,
             path: relative(path)?,
             attributes: host.attributes(),
             identity: host.identity,
         }));
-        if host.kind == Kind::Folder {
+        if host.kind == HostKind::Directory {
             self.mounted.push(path.to_owned());
         }
         Ok(())
     }
 
     /// Makes something to mount on, unless the tree around already has it.
-    fn point(&mut self, path: &Path, kind: Kind, inside: bool, mode: u32) -> Result<(), Refusal> {
+    fn point(&mut self, path: &Path, kind: HostKind, inside: bool, mode: u32) -> Result<(), Refusal> {
         match kind {
             _ if inside => Ok(()),
-            Kind::Folder => self.folder(path, mode),
-            Kind::File | Kind::Device => self.text(path, Vec::new()),
+            HostKind::Directory => self.directory(path, mode),
+            HostKind::File | HostKind::Device => self.text(path, Vec::new()),
         }
     }
 
-    fn folder(&mut self, path: &Path, mode: u32) -> Result<(), Refusal> {
+    fn directory(&mut self, path: &Path, mode: u32) -> Result<(), Refusal> {
         self.parents(path)?;
         if self.made.insert(key(path)) {
-            self.entries.push(Entry::Folder { path: relative(path)?, mode });
+            self.entries.push(LayoutEntry::Directory { path: relative(path)?, mode });
         }
         Ok(())
     }
 
     fn text(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Refusal> {
         self.parents(path)?;
-        self.entries.push(Entry::Text { path: relative(path)?, text });
+        self.entries.push(LayoutEntry::Text { path: relative(path)?, text });
         Ok(())
     }
 
     fn parents(&mut self, path: &Path) -> Result<(), Refusal> {
         match path.parent() {
             Some(parent) if parent != Path::new("/") && !self.made.contains(&key(parent)) => {
-                self.folder(parent, 0o755)
+                self.directory(parent, 0o755)
             }
             _ => Ok(()),
         }
@@ -427,8 +432,8 @@ impl Writer {
         self.text(&hidden, bytes)?;
         let source = relative(&hidden)?;
         let attributes = Attributes::READ_ONLY.and(Attributes::NO_EXEC);
-        self.entries.push(Entry::Cover { source: source.clone(), path: to, attributes });
-        self.entries.push(Entry::Forget { path: source });
+        self.entries.push(LayoutEntry::Cover { source: source.clone(), path: to, attributes });
+        self.entries.push(LayoutEntry::Forget { path: source });
         Ok(())
     }
 
@@ -475,7 +480,7 @@ mod tests {
         {
             layout.put(Path::new(path), Node::Link(PathBuf::from(target)));
         }
-        layout.put(Path::new("/usr/lib"), Node::Folder { mode: 0o755 });
+        layout.put(Path::new("/usr/lib"), Node::Directory { mode: 0o755 });
         let paths = [
             "/",
             "/bin",

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::thread::LinkNameSpaceType;
 
-use crate::control::{MOST_DESCRIPTORS, Word, say};
+use crate::control::{MOST_DESCRIPTORS, Message, send};
 use crate::fault::Step;
 use crate::sys::{clone, netns};
 use crate::weakened;
@@ -74,8 +74,8 @@ fn pass_out(sockets: &netns::Sockets, control: BorrowedFd<'_>) -> Result<(), Err
         }
     }
     let [udp, tcp, entrance, _] = counts;
-    let word = Word::Sockets { udp, tcp, entrance, redirected: sockets.way == netns::Way::Redirected };
-    say(control, word, all.get(..total).unwrap_or_default())
+    let message = Message::Sockets { udp, tcp, entrance, redirected: sockets.way == netns::Way::Redirected };
+    send(control, message, all.get(..total).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -83,12 +83,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_that_nobody_has_made_is_not_entered() {
+    fn a_network_that_was_not_made_is_not_entered() {
         let (control, _other) = crate::control::pair().unwrap();
         let authority = bailiwick_policy::authority::Authority::bottom();
         let facts = bailiwick_policy::facts::HostFacts::unknown();
-        let plan = bailiwick_policy::plan::Plan::of("t", &authority, &facts).unwrap();
-        let request = netns::Request::of(&plan).unwrap();
+        let plan = bailiwick_policy::plan::Plan::for_authority("t", &authority, &facts).unwrap();
+        let request = netns::Request::for_plan(&plan).unwrap();
         for said in [None, Some(Err((Step::Clone, Errno::NOSPC)))] {
             let making = Making::new(&request);
             making.made.set(said);

@@ -1,8 +1,8 @@
 //! Which programs may be started: each resolved to its file, with the links on the way, the interpreter of a
-//! script, and the folders that its kind of program cannot do without.
+//! script, and the directories that its kind of program cannot do without.
 //!
 //! The command itself is found as the caller's shell would find it. A name that a plan grants is looked for in the
-//! system's program folders and those of the user's settings; there the caller's `PATH` decides nothing.
+//! system's program directories and those of the user's settings; there the caller's `PATH` decides nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use bailiwick_policy::plan::PROGRAM_FOLDERS;
+use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 
 use super::shims::{self, Behind, ToolChoice};
 use super::{base, closures, runtimes};
@@ -30,20 +30,20 @@ pub(crate) struct Programs {
     pub(crate) files: BTreeSet<PathBuf>,
     /// Links on the way to them, and their targets as written.
     pub(crate) links: BTreeSet<(PathBuf, PathBuf)>,
-    /// Folders whose programs and libraries come with them.
-    pub(crate) folders: BTreeSet<PathBuf>,
-    /// Folders whose files may be mapped as code and not started.
+    /// Directories whose programs and libraries come with them.
+    pub(crate) directories: BTreeSet<PathBuf>,
+    /// Directories whose files may be mapped as code and not started.
     pub(crate) code: BTreeSet<PathBuf>,
     /// What is only read.
     pub(crate) data: BTreeSet<PathBuf>,
-    /// Folders outside of the system's that programs were found in by name.
+    /// Directories outside of the system's that programs were found in by name.
     pub(crate) found_in: Vec<PathBuf>,
 }
 
 /// Where programs are looked for by name, and what version managers go by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lookup<'a> {
-    /// Looked into before the system's folders.
+    /// Looked into before the system's directories.
     pub(crate) first: &'a [PathBuf],
     pub(crate) choice: &'a ToolChoice,
 }
@@ -83,10 +83,11 @@ impl Programs {
     }
 
     fn add_closure(&mut self, path: &Path, file: &Path, lookup: Lookup<'_>) -> Result<(), Refusal> {
-        let closure = closures::of(path, file);
-        let real = |folder: PathBuf| std::fs::canonicalize(folder).ok();
-        self.folders.extend(closure.folders.into_iter().filter_map(real).filter(|folder| folder.is_dir()));
-        self.code.extend(closure.code.into_iter().filter_map(real).filter(|folder| folder.is_dir()));
+        let closure = closures::closure_of(path, file);
+        let real = |directory: PathBuf| std::fs::canonicalize(directory).ok();
+        self.directories
+            .extend(closure.directories.into_iter().filter_map(real).filter(|directory| directory.is_dir()));
+        self.code.extend(closure.code.into_iter().filter_map(real).filter(|directory| directory.is_dir()));
         self.data
             .extend(closure.data.iter().flat_map(|path| base::matching(path)).filter(|path| path.exists()));
         for helper in closure.programs {
@@ -99,7 +100,7 @@ impl Programs {
         Ok(())
     }
 
-    /// The path of a program: as given if it has a slash, else the first in the folders. Behind a version manager's shim
+    /// The path of a program: as given if it has a slash, else the first in the directories. Behind a version manager's shim
     /// it is the tool that the shim stands for.
     fn locate(&mut self, program: &OsStr, from: &Path, lookup: Lookup<'_>) -> Result<PathBuf, Refusal> {
         let not_found = || Refusal::NotFound { name: program.to_string_lossy().into_owned() };
@@ -113,9 +114,9 @@ impl Programs {
         if program.is_empty() {
             return Err(not_found());
         }
-        let of_system = PROGRAM_FOLDERS.iter().map(Path::new);
-        for folder in lookup.first.iter().map(PathBuf::as_path).chain(of_system) {
-            let candidate = folder.join(program);
+        let of_system = PROGRAM_DIRECTORIES.iter().map(Path::new);
+        for directory in lookup.first.iter().map(PathBuf::as_path).chain(of_system) {
+            let candidate = directory.join(program);
             if !is_executable(&candidate) {
                 continue;
             }
@@ -124,17 +125,17 @@ impl Programs {
                 Behind::Itself => candidate,
                 Behind::Elsewhere => continue,
             };
-            self.remember_folder(&found);
+            self.remember_directory(&found);
             return Ok(found);
         }
         Err(not_found())
     }
 
-    fn remember_folder(&mut self, program: &Path) {
-        let Some(folder) = program.parent() else { return };
-        let known = PROGRAM_FOLDERS.iter().any(|own| folder == Path::new(own));
-        if !known && !self.found_in.iter().any(|own| own == folder) {
-            self.found_in.push(folder.to_owned());
+    fn remember_directory(&mut self, program: &Path) {
+        let Some(directory) = program.parent() else { return };
+        let known = PROGRAM_DIRECTORIES.iter().any(|own| directory == Path::new(own));
+        if !known && !self.found_in.iter().any(|own| own == directory) {
+            self.found_in.push(directory.to_owned());
         }
     }
 
@@ -180,12 +181,12 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     })
 }
 
-/// The path of a program: as given if it has a slash, else the first in the program folders.
+/// The path of a program: as given if it has a slash, else the first in the program directories.
 pub(crate) fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
     if program.as_bytes().contains(&b'/') {
         return Ok(from.join(program).components().collect());
     }
-    let candidates = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(program));
+    let candidates = PROGRAM_DIRECTORIES.iter().map(|directory| Path::new(directory).join(program));
     let not_found = || Refusal::NotFound { name: program.to_string_lossy().into_owned() };
     if program.is_empty() {
         return Err(not_found());

@@ -16,7 +16,7 @@ use bailiwick_policy::run_later::fixed_names;
 
 use super::grants::{self, to_path};
 use super::image::Identity;
-use super::layout::{Host, Kind, Layout, Node};
+use super::layout::{Host, HostKind, Layout, Node};
 use crate::fault::{Fault, Step};
 use crate::refusal::Refusal;
 use crate::weakened;
@@ -47,10 +47,10 @@ pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Ref
 pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
     let opened: Vec<PathBuf> = plan.named().iter().map(to_path).collect();
     for (path, host) in
-        trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == Kind::Folder)
+        trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == HostKind::Directory)
     {
-        let folder = [&path, &host.source].map(|path| path.to_str().unwrap_or_default());
-        for rest in fixed_names(folder).map(Path::new) {
+        let directory = [&path, &host.source].map(|path| path.to_str().unwrap_or_default());
+        for rest in fixed_names(directory).map(Path::new) {
             let target = path.join(rest);
             if !opened.contains(&target) && !is_granted(plan, &target) {
                 close(layout, &Tree { path: &path, host: &host }, rest, Closing::ReadOnly)?;
@@ -91,7 +91,7 @@ fn close(layout: &mut Layout, tree: &Tree<'_>, rest: &Path, closing: Closing) ->
         let last = index + 1 == parts.len();
         let around = layout.tree_around(&path).map(|(_, host)| host.writable);
         if closing == Closing::ReadOnly && around == Some(false) {
-            return Ok(()); // all of it is closed already: a folder on the way would open it again
+            return Ok(()); // all of it is closed already: a directory on the way would open it again
         }
         match std::fs::symlink_metadata(&source).ok() {
             None => return Ok(()),
@@ -109,11 +109,11 @@ fn close(layout: &mut Layout, tree: &Tree<'_>, rest: &Path, closing: Closing) ->
         layout.replace(tree.path, Node::Host(Host { writable: false, ..tree.host.clone() }));
         return Ok(());
     }
-    layout.put_over(tree.path, Node::Hidden { folder: tree.host.kind == Kind::Folder });
+    layout.put_over(tree.path, Node::Hidden { directory: tree.host.kind == HostKind::Directory });
     Ok(())
 }
 
-/// Makes a folder on the way to a name a mount of its own.
+/// Makes a directory on the way to a name a mount of its own.
 fn pin(layout: &mut Layout, tree: &Tree<'_>, path: &Path, source: &Path, found: &Metadata) {
     let identity = Some(Identity::of_metadata(found));
     if layout.at(path).is_none() {
@@ -130,14 +130,14 @@ fn lock(
     closing: Closing,
 ) -> Result<(), Refusal> {
     if closing == Closing::Hidden {
-        layout.put_over(path, Node::Hidden { folder: found.is_dir() });
+        layout.put_over(path, Node::Hidden { directory: found.is_dir() });
         return Ok(());
     }
     let faulty = |errno| Fault::new(Step::Layout, errno).at(source.display());
     let opened = grants::open(source).map_err(faulty)?;
     let stat = rustix::fs::fstat(&opened).map_err(faulty)?;
-    let kind = if found.is_dir() { Kind::Folder } else { Kind::File };
-    let host = Host { identity: Some(Identity::of(&stat)), ..Host::system(source, kind) };
+    let kind = if found.is_dir() { HostKind::Directory } else { HostKind::File };
+    let host = Host { identity: Some(Identity::from_stat(&stat)), ..Host::system(source, kind) };
     layout.replace(path, Node::Host(host));
     Ok(())
 }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::closures::SHARED;
 
-/// The folders of code of the program that was asked for at `path` and lies in `file`.
+/// The directories of code of the program that was asked for at `path` and lies in `file`.
 pub(crate) fn code_of(path: &Path, file: &Path, interpreters: &[std::ffi::OsString]) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for place in [path, file] {
-        folders.extend(environment_of(place));
+        directories.extend(environment_of(place));
     }
     let runs_in_node =
         interpreters.iter().any(|name| matches!(Path::new(name).file_name(), Some(name) if name == "node"));
     if runs_in_node {
-        folders.extend(modules_of(file));
+        directories.extend(modules_of(file));
     }
-    folders
+    directories
 }
 
 /// The virtual environment whose program lies there, and what its base has.
@@ -34,7 +34,7 @@ fn environment_of(program: &Path) -> Vec<PathBuf> {
     [Some(own.to_owned()), library.map(|base| base.join("lib"))].into_iter().flatten().collect()
 }
 
-/// The modules of an entry point: the outermost folder of modules that it lies in, or the one beside its package.
+/// The modules of an entry point: the outermost directory of modules that it lies in, or the one beside its package.
 fn modules_of(file: &Path) -> Option<PathBuf> {
     let modules = OsStr::new("node_modules");
     let around = file.ancestors().filter(|above| above.file_name() == Some(modules)).last();

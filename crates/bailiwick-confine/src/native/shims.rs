@@ -35,7 +35,7 @@ pub(crate) enum Behind {
     Elsewhere,
 }
 
-/// Managers with a folder `shims` beside a folder `versions`: name, variable, and the file that a project has.
+/// Managers with a directory `shims` beside a directory `versions`: name, variable, and the file that a project has.
 const FAMILY: [(&str, &str, &str); 4] = [
     ("pyenv", "PYENV_VERSION", ".python-version"),
     ("rbenv", "RBENV_VERSION", ".ruby-version"),
@@ -45,18 +45,18 @@ const FAMILY: [(&str, &str, &str); 4] = [
 
 /// What a program's path stands for.
 pub(crate) fn behind(path: &Path, choice: &ToolChoice) -> Behind {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Behind::Itself };
-    if let Some(manager) = folder.parent().filter(|_| folder.file_name() == Some(OsStr::new("shims"))) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Behind::Itself };
+    if let Some(manager) = directory.parent().filter(|_| directory.file_name() == Some(OsStr::new("shims"))) {
         return of_family(manager, name, choice);
     }
-    if name != "rustup" && is_same_file(path, &folder.join("rustup")) {
+    if name != "rustup" && is_same_file(path, &directory.join("rustup")) {
         return choice.rust_toolchain().map_or(Behind::Itself, |toolchain| tool(toolchain.join("bin"), name));
     }
     Behind::Itself
 }
 
-fn tool(folder: PathBuf, name: &OsStr) -> Behind {
-    let path = folder.join(name);
+fn tool(directory: PathBuf, name: &OsStr) -> Behind {
+    let path = directory.join(name);
     if path.is_file() { Behind::Tool(path) } else { Behind::Elsewhere }
 }
 
@@ -75,14 +75,14 @@ fn of_family(manager: &Path, name: &OsStr, choice: &ToolChoice) -> Behind {
         .or_else(|| std::fs::read_to_string(manager.join("version")).ok())
         .unwrap_or_default();
     let wanted = chosen.split([':', '\n', ' ']).map(str::trim).filter(|version| !version.is_empty());
-    let folders = wanted.filter_map(|version| named_or_newest(&versions, version, '.'));
-    folders
-        .map(|folder| folder.join("bin").join(name))
+    let directories = wanted.filter_map(|version| named_or_newest(&versions, version, '.'));
+    directories
+        .map(|directory| directory.join("bin").join(name))
         .find(|path| path.is_file())
         .map_or(Behind::Elsewhere, Behind::Tool)
 }
 
-/// The folder of that name, or the last one whose name goes on after it.
+/// The directory of that name, or the last one whose name goes on after it.
 fn named_or_newest(versions: &Path, name: &str, joint: char) -> Option<PathBuf> {
     if name.contains('/') || name.starts_with('.') {
         return None;
@@ -105,15 +105,15 @@ impl ToolChoice {
         self.variables.get(OsStr::new(name))?.to_str().map(str::to_owned).filter(|value| !value.is_empty())
     }
 
-    /// The first of these files in the working folder or above it.
+    /// The first of these files in the working directory or above it.
     fn file_above(&self, names: &[&str]) -> Option<String> {
-        let folders = self.cwd.as_deref()?.ancestors();
-        folders
-            .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
+        let directories = self.cwd.as_deref()?.ancestors();
+        directories
+            .flat_map(|directory| names.iter().map(move |name| directory.join(name)))
             .find_map(|path| std::fs::read_to_string(path).ok())
     }
 
-    /// The folder of the toolchain that rustup would choose.
+    /// The directory of the toolchain that rustup would choose.
     fn rust_toolchain(&self) -> Option<PathBuf> {
         let of_home = || Some(self.home.as_ref()?.join(".rustup"));
         let own = self.variables.get(OsStr::new("RUSTUP_HOME")).map(PathBuf::from).or_else(of_home)?;
@@ -126,10 +126,10 @@ impl ToolChoice {
         named_or_newest(&own.join("toolchains"), &name, '-')
     }
 
-    /// The toolchain that rustup's settings have for the working folder or one above it.
+    /// The toolchain that rustup's settings have for the working directory or one above it.
     fn overridden(&self, settings: &str) -> Option<String> {
-        let folders = self.cwd.as_deref()?.ancestors();
-        let mut names = folders.filter_map(|folder| Some(format!("\"{}\"", folder.to_str()?)));
+        let directories = self.cwd.as_deref()?.ancestors();
+        let mut names = directories.filter_map(|directory| Some(format!("\"{}\"", directory.to_str()?)));
         let (_, overrides) = settings.split_once("[overrides]")?;
         names.find_map(|name| setting(overrides, &name))
     }

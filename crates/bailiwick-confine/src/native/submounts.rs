@@ -26,10 +26,10 @@ const ORDINARY: [&str; 42] = [
 
 /// The host's mounts: where each is, and whether its file system is an ordinary one. In the order they were made.
 #[derive(Debug)]
-pub(crate) struct Mounts(Vec<Entry>);
+pub(crate) struct Mounts(Vec<SubMount>);
 
 #[derive(Debug)]
-struct Entry {
+struct SubMount {
     at: PathBuf,
     kind: String,
 }
@@ -49,7 +49,7 @@ impl Mounts {
             let mut fields = line.split(|byte| *byte == b' ');
             let at = fields.nth(4)?;
             let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-            Some(Entry { at: unescaped(at), kind: String::from_utf8_lossy(kind).into_owned() })
+            Some(SubMount { at: unescaped(at), kind: String::from_utf8_lossy(kind).into_owned() })
         };
         Self(text.split(|byte| *byte == b'\n').filter_map(entry).collect())
     }
@@ -69,7 +69,7 @@ impl Mounts {
     }
 }
 
-impl Entry {
+impl SubMount {
     fn is_ordinary(&self) -> bool {
         let kind = if self.kind.starts_with("fuse.") { "fuse" } else { self.kind.as_str() };
         ORDINARY.contains(&kind)

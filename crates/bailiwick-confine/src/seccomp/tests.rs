@@ -420,8 +420,8 @@ fn probe(filter: &'static [libc::sock_filter], script: &str) -> Option<Vec<Strin
 
 #[test]
 fn the_kernel_answers_as_the_interpreter_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("f");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f");
     std::fs::write(&file, "").unwrap();
     let name = file.to_str().unwrap();
     let script = format!(

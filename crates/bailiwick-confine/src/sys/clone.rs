@@ -14,7 +14,7 @@ use rustix::thread::UnshareFlags;
 use crate::weakened;
 
 /// Which namespaces a sandbox begins with: all but time, and but the network's, which takes as long to make as all
-/// others together and is made beside the root. See [`beside`].
+/// others together and is made beside the root. See [`run_in_parallel`].
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | unless(weakened::PID_NAMESPACE, libc::CLONE_NEWPID)
@@ -158,7 +158,7 @@ pub(crate) fn start_sharing<T>(stack: &Stack, body: fn(&T) -> !, with: &T) -> Re
 ///
 /// # Errors
 /// What the kernel says; then `meanwhile` was not called.
-pub(crate) fn beside<T, R>(
+pub(crate) fn run_in_parallel<T, R>(
     stack: &Stack,
     body: fn(&T) -> !,
     with: &T,

@@ -35,15 +35,15 @@ impl Attributes {
 ///
 /// # Errors
 /// What the kernel says.
-pub(crate) fn copy(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
+pub(crate) fn copy(directory: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
     if AT_ONCE.get() == Some(&true) {
-        return copy_at_once(folder, path, attributes);
+        return copy_at_once(directory, path, attributes);
     }
-    copy_in_two(folder, path, attributes)
+    copy_in_two(directory, path, attributes)
 }
 
 /// Finds out whether a tree can be copied in one call. A sandbox that is being made cannot try: see
-/// [`beside`](super::clone::beside).
+/// [`run_in_parallel`](super::clone::run_in_parallel).
 pub(crate) fn look() {
     AT_ONCE.get_or_init(|| {
         let (nowhere, nothing) = (-1, std::ptr::null::<libc::mount_attr>());
@@ -62,13 +62,13 @@ const TREE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
     .union(OpenTreeFlags::AT_EMPTY_PATH);
 
 /// One call instead of two (Linux 6.15); a sandbox has dozens of mounts.
-fn copy_at_once(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
+fn copy_at_once(directory: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
     let change = attributes.change();
     // SAFETY: a C string, and a valid `mount_attr` of the size given, both alive.
     let tree = unsafe {
         libc::syscall(
             SYS_OPEN_TREE_ATTR,
-            folder.as_raw_fd(),
+            directory.as_raw_fd(),
             path.as_ptr(),
             TREE.bits(),
             std::ptr::from_ref(&change),
@@ -81,8 +81,8 @@ fn copy_at_once(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> 
 /// Its number is the same on every architecture.
 const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
-fn copy_in_two(folder: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
-    let tree = rustix::mount::open_tree(folder, path, TREE)?;
+fn copy_in_two(directory: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
+    let tree = rustix::mount::open_tree(directory, path, TREE)?;
     set(tree.as_fd(), attributes, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)?;
     Ok(tree)
 }
@@ -124,7 +124,7 @@ mod tests {
         let wanted = Attributes::READ_ONLY.and(Attributes::NO_EXEC);
         let forbidden = |tree: Result<OwnedFd, Errno>| Ok(rustix::fs::fstatvfs(tree?)?.f_flag);
         let apart = std::thread::spawn(move || {
-            // SAFETY: this thread ends here, and uses no path relative to a working folder.
+            // SAFETY: this thread ends here, and uses no path relative to a working directory.
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }?;
             let two = forbidden(copy_in_two(rustix::fs::CWD, c"/usr", wanted))?;
             Ok::<_, Errno>((two, forbidden(copy(rustix::fs::CWD, c"/usr", wanted))?))

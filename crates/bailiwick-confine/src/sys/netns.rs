@@ -110,7 +110,7 @@ impl Request {
     ///
     /// # Errors
     /// If it names more ranges of loopback ports than there is room for.
-    pub(crate) fn of(plan: &Plan) -> Result<Self, Fault> {
+    pub(crate) fn for_plan(plan: &Plan) -> Result<Self, Fault> {
         let network = plan.network();
         let inward = if plan.listens().is_empty() { Inward::Closed } else { Inward::Open };
         let mut request = Self {

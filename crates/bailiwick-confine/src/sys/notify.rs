@@ -20,7 +20,7 @@ const CONTINUE: u32 = 1;
 /// `struct seccomp_notif`: a call that waits for an answer.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Asked {
+pub(crate) struct TrappedCall {
     /// Its name until it is answered.
     pub(crate) id: u64,
     /// The thread, as this process' pid namespace numbers it.
@@ -35,18 +35,18 @@ pub(crate) struct Asked {
 }
 
 /// How long a call is as bytes, to pass it on.
-pub(crate) const ASKED_LENGTH: usize = 80;
+pub(crate) const TRAPPED_CALL_LENGTH: usize = 80;
 
-impl Asked {
+impl TrappedCall {
     /// The call as bytes.
-    pub(crate) fn to_bytes(self) -> [u8; ASKED_LENGTH] {
+    pub(crate) fn to_bytes(self) -> [u8; TRAPPED_CALL_LENGTH] {
         let words = [
             self.id,
             u64::from(self.thread) | u64::from(self.flags) << 32,
             u64::from(self.number.cast_unsigned()) | u64::from(self.arch) << 32,
             self.instruction,
         ];
-        let mut bytes = [0; ASKED_LENGTH];
+        let mut bytes = [0; TRAPPED_CALL_LENGTH];
         for (room, word) in bytes.chunks_exact_mut(8).zip(words.into_iter().chain(self.arguments)) {
             room.copy_from_slice(&word.to_ne_bytes());
         }
@@ -54,7 +54,7 @@ impl Asked {
     }
 
     /// A call from bytes, where another process made it a call of this thread.
-    pub(crate) fn from_bytes(bytes: &[u8; ASKED_LENGTH], thread: u32) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8; TRAPPED_CALL_LENGTH], thread: u32) -> Self {
         let mut words = [0; 10];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
@@ -89,8 +89,8 @@ struct AddFd {
 ///
 /// # Errors
 /// `ENOENT` if the caller died meanwhile.
-pub(crate) fn receive(listener: BorrowedFd<'_>) -> Result<Asked, Errno> {
-    let mut asked = Asked::default();
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> Result<TrappedCall, Errno> {
+    let mut asked = TrappedCall::default();
     // SAFETY: `asked` has the kernel's layout, is zero as the kernel demands, and lives through the call.
     let done = unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut asked) };
     check(done.into()).map(|_| asked)

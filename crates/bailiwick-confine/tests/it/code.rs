@@ -1,18 +1,18 @@
 //! The code of a program is part of the program: virtual environments, modules beside an entry point, compilers, and
-//! folders that are granted as code.
+//! directories that are granted as code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use bailiwick_confine::{Command, Options, Search};
 
-use crate::support::{folder, run_with, script, sh};
+use crate::support::{directory, run_with, script, sh};
 
 /// A module of the system's Python that is compiled.
 fn compiled_module() -> Option<PathBuf> {
     let libraries =
         std::fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path().join("lib-dynload"));
-    let modules = libraries.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let modules = libraries.filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
     modules.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("/_bz2."))
 }
 
@@ -42,7 +42,7 @@ const IMPORT: &str = "from compiled import _bz2; import sys; print(sys.prefix)";
 
 #[test]
 fn a_virtual_environment_comes_with_its_interpreter_read_only() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let venv = w.join("venv");
     if environment(&venv).is_none() {
         return eprintln!("skipped: no Python with compiled modules here");
@@ -68,7 +68,7 @@ fn a_virtual_environment_comes_with_its_interpreter_read_only() {
 
 #[test]
 fn a_command_is_found_as_the_callers_shell_would_find_it() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::create_dir_all(w.join("first")).unwrap();
     program(&w.join("first/id"), "#!/bin/sh\necho own $0\n");
     let search = Search { callers: vec![w.join("none"), w.join("first")], ..Search::default() };
@@ -86,13 +86,13 @@ fn a_command_is_found_as_the_callers_shell_would_find_it() {
 
 #[test]
 fn modules_come_with_an_entry_point() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     if !Path::new("/usr/bin/node").exists() {
         return eprintln!("skipped: no node here");
     }
     let package = w.join("node_modules/@scope/server");
-    for folder in [package.join("dist"), w.join("node_modules/dep"), w.join("node_modules/.bin")] {
-        std::fs::create_dir_all(folder).unwrap();
+    for directory in [package.join("dist"), w.join("node_modules/dep"), w.join("node_modules/.bin")] {
+        std::fs::create_dir_all(directory).unwrap();
     }
     std::fs::write(w.join("node_modules/dep/index.js"), "module.exports = 42;\n").unwrap();
     std::fs::write(w.join("secret"), "hush").unwrap();
@@ -109,7 +109,7 @@ fn modules_come_with_an_entry_point() {
 
 #[test]
 fn a_compiler_has_its_headers_and_helpers() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     if !Path::new("/usr/bin/cc").exists() {
         return eprintln!("skipped: no C compiler here");
     }
@@ -132,8 +132,8 @@ fn a_jvm_has_its_settings() {
 }
 
 #[test]
-fn a_folder_that_is_granted_as_code_is_mapped_and_not_started_from() {
-    let (_own, w) = folder();
+fn a_directory_that_is_granted_as_code_is_mapped_and_not_started_from() {
+    let (_own, w) = directory();
     let Some(module) = compiled_module() else { return eprintln!("skipped: no compiled module here") };
     std::fs::copy(&module, w.join(module.file_name().unwrap())).unwrap();
     std::fs::copy("/usr/bin/id", w.join("id")).unwrap();
@@ -152,7 +152,7 @@ fn a_folder_that_is_granted_as_code_is_mapped_and_not_started_from() {
     std::fs::create_dir(&inner).unwrap();
     let code = format!("fs:read:{}?code=true", inner.display());
     sh(&[&outer, &code], "echo x > new && ! echo x > code/new", &w).ok();
-    // A folder that may itself be written is not mapped.
+    // A directory that may itself be written is not mapped.
     let both = format!("fs:read:{}?code=true", w.display());
     let said = run_with(&[&outer, &both], command(python, &["-I", "-c", &import]), Options::default());
     assert!(said.refused().contains("failed to map"));

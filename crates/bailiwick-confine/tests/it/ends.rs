@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use bailiwick_confine::{Exit, Fault, Options, Step};
 use rustix::io::Errno;
 
-use crate::support::{eventually, folder, prepare, script, sh, start};
+use crate::support::{directory, eventually, prepare, script, sh, start};
 
 #[test]
 fn codes_and_signals_come_back() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     assert_eq!(sh(&[], "exit 7", &w).exit, Exit::Code(7));
     assert_eq!(sh(&[], "kill -SEGV $$", &w).exit, Exit::Signal(libc_sigsegv()));
 }
@@ -21,7 +21,7 @@ fn libc_sigsegv() -> i32 {
 
 #[test]
 fn a_program_that_is_not_permitted_at_the_last_moment_does_not_run() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let granted = format!("fs:read,write:{}", w.display());
     let witness = w.join("ran");
     let spawn = |permit: Result<(), Fault>| {
@@ -43,7 +43,7 @@ fn a_program_that_is_not_permitted_at_the_last_moment_does_not_run() {
 
 #[test]
 fn a_signal_reaches_the_program() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let text = "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut confined, mut reader) = start(&["exec:spawn:sleep"], script(text, &w));
     let mut said = [0; 6];
@@ -58,7 +58,7 @@ fn a_signal_reaches_the_program() {
 
 #[test]
 fn what_it_started_ends_with_it() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let (mut confined, mut reader) = start(
         &["exec:spawn:sleep", "exec:spawn:setsid"],
         script("setsid sleep 1000 & sleep 1001 & echo x", &w),
@@ -72,7 +72,7 @@ fn what_it_started_ends_with_it() {
 
 #[test]
 fn dropping_it_ends_everything() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let (confined, mut reader) = start(&["exec:spawn:sleep"], script("sleep 1000 & echo x; sleep 1001", &w));
     let pid = confined.pid();
     let mut said = [0; 2];
@@ -87,10 +87,10 @@ fn dropping_it_ends_everything() {
 #[test]
 fn nothing_is_left_when_the_supervisor_is_killed() {
     const ROLE: &str = "BAILIWICK_TEST_SUPERVISOR";
-    if let Some(folder) = std::env::var_os(ROLE) {
-        supervise(std::path::Path::new(&folder));
+    if let Some(directory) = std::env::var_os(ROLE) {
+        supervise(std::path::Path::new(&directory));
     }
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     for round in 0..5 {
         let mut supervisor = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "ends::nothing_is_left_when_the_supervisor_is_killed"])
@@ -163,7 +163,7 @@ fn child_of(pid: u32) -> Option<String> {
 
 #[test]
 fn a_sandbox_outlives_the_thread_that_started_it() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let thread = std::thread::spawn(move || start(&["exec:spawn:sleep"], script("sleep 0.2; exit 5", &w)));
     let (mut confined, _reader) = thread.join().unwrap();
     assert_eq!(confined.wait().unwrap(), Exit::Code(5));
@@ -171,7 +171,7 @@ fn a_sandbox_outlives_the_thread_that_started_it() {
 
 #[test]
 fn big_outputs_pass_straight_through() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let said = sh(&[], "head -c 30000000 /dev/zero", &w);
     assert_eq!(said.text.len(), 30_000_000);
 }

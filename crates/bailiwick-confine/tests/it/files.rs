@@ -2,11 +2,11 @@
 
 use bailiwick_confine::{Options, Refusal};
 
-use crate::support::{folder, prepare, script, sh};
+use crate::support::{directory, prepare, script, sh};
 
 #[test]
 fn a_readable_tree_can_be_read_and_not_changed() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::write(w.join("a"), "content").unwrap();
     let cap = format!("fs:read:{}", w.display());
     assert_eq!(sh(&[&cap], "cat a", &w).ok(), "content");
@@ -21,8 +21,8 @@ fn a_readable_tree_can_be_read_and_not_changed() {
 
 #[test]
 fn a_writable_tree_can_be_changed_and_its_surroundings_are_absent() {
-    let (_own, w) = folder();
-    let (_other, outside) = folder();
+    let (_own, w) = directory();
+    let (_other, outside) = directory();
     std::fs::write(outside.join("secret"), "secret").unwrap();
     let cap = format!("fs:read,write:{}", w.display());
     sh(&[&cap], "echo one > a && mkdir -p d/e && mv a d/e/b && cat d/e/b", &w).ok();
@@ -37,8 +37,8 @@ fn a_writable_tree_can_be_changed_and_its_surroundings_are_absent() {
 
 #[test]
 fn a_link_leads_to_nothing_that_is_not_granted() {
-    let (_own, w) = folder();
-    let (_other, outside) = folder();
+    let (_own, w) = directory();
+    let (_other, outside) = directory();
     std::fs::write(outside.join("secret"), "secret").unwrap();
     std::os::unix::fs::symlink(outside.join("secret"), w.join("link")).unwrap();
     let cap = format!("fs:read,write:{}", w.display());
@@ -47,7 +47,7 @@ fn a_link_leads_to_nothing_that_is_not_granted() {
 
 #[test]
 fn an_inner_writable_tree_opens_only_itself() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::create_dir_all(w.join("in/deep")).unwrap();
     let caps = [format!("fs:read:{}", w.display()), format!("fs:read,write:{}/in/deep", w.display())];
     let caps: Vec<&str> = caps.iter().map(String::as_str).collect();
@@ -59,7 +59,7 @@ fn an_inner_writable_tree_opens_only_itself() {
 
 #[test]
 fn a_glob_shows_what_it_matches_and_nothing_wider() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     for name in ["a.txt", "b.txt", "c.key"] {
         std::fs::write(w.join(name), name).unwrap();
     }
@@ -74,7 +74,7 @@ fn what_may_only_be_written_cannot_be_read() {
     let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
     only_written(&elsewhere.path().canonicalize().unwrap());
     // Below the sandbox's own `/tmp`, where it may do anything.
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     only_written(&w);
 }
 
@@ -90,7 +90,7 @@ fn only_written(w: &std::path::Path) {
 
 #[test]
 fn a_missing_path_is_said() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let missing = w.join("missing");
     let writable = format!("fs:write:{}", missing.display());
     let refusal = prepare(&[&writable], script("true", &w), Options::default()).err().unwrap();
@@ -105,7 +105,7 @@ fn a_missing_path_is_said() {
 
 #[test]
 fn everything_still_leaves_the_sandboxs_own_places_its_own() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::write(w.join("a"), "content").unwrap();
     let text = sh(&["fs:read:/"], &format!("cat {}/a; ls /sys /run; cat /etc/resolv.conf", w.display()), &w);
     let text = text.text;
@@ -115,7 +115,7 @@ fn everything_still_leaves_the_sandboxs_own_places_its_own() {
 
 #[test]
 fn tmp_is_private_and_gone_afterwards() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let name = format!("bailiwick-{}", std::process::id());
     let text =
         sh(&[], &format!("echo x > /tmp/{name} && cat /tmp/{name} && cd && echo y > z && ls /tmp"), &w).ok();

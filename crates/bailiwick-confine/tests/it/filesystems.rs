@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::protected::{ON_EXISTING, fill_repository};
-use crate::support::{folder, sh};
+use crate::support::{directory, sh};
 
 const ROLE: &str = "BAILIWICK_TEST_FILE_SYSTEM";
 
@@ -74,7 +74,7 @@ fn protected_names_are_closed_on_every_file_system() {
         return;
     }
     for (kind, mount) in KINDS {
-        let (_own, top) = folder();
+        let (_own, top) = directory();
         let (w, t) = (top.join("w"), top.join("t"));
         for path in [&w, &t] {
             std::fs::create_dir(path).unwrap();

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{folder, script, sh, start};
+use crate::support::{directory, script, sh, start};
 
 /// An attack: its name, whether it succeeds without a sandbox, and a shell script in the repository. `$E` is the
 /// hostile program, `$C` a configuration that names it.
@@ -107,7 +107,7 @@ fn git() -> Option<&'static str> {
 
 impl World {
     fn new(git: &str) -> Self {
-        let (own, top) = folder();
+        let (own, top) = directory();
         let (repository, mark) = (top.join("repo"), top.join("mark"));
         let world = Self { _own: own, top, repository, mark };
         std::fs::create_dir(&world.repository).unwrap();

@@ -81,7 +81,7 @@ fn a_home_that_has_another_use_is_in_the_temporary_directory() {
 }
 
 #[test]
-fn the_user_has_a_name_and_nobody_else_has() {
+fn the_user_alone_has_a_name() {
     let (_own, home) = host_home();
     let expected = std::process::Command::new("id").args(["-un"]).output().unwrap();
     let name = at_home(&[], "id -un; id -gn > /dev/null", &home).ok();

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bailiwick_confine::{Command, Options};
 use bailiwick_policy::enforcement::{Aspect, Level};
 
-use crate::support::{folder, prepare, run_with, script, sh};
+use crate::support::{directory, prepare, run_with, script, sh};
 
 #[test]
 fn no_capability_is_left_and_none_can_come_back() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     // Where something can be written, the first process keeps a capability and the program has filters of its own.
     let writable = format!("fs:read,write:{}", w.display());
     for caps in [&[][..], &[writable.as_str()]] {
@@ -29,7 +29,7 @@ fn no_capability_is_left_and_none_can_come_back() {
 
 #[test]
 fn only_its_own_processes_exist() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let writable = format!("fs:read,write:{}", w.display());
     for caps in [&[][..], &[writable.as_str()]] {
         let text = sh(caps, "for p in /proc/[0-9]*; do echo $p; done; echo $$", &w).ok();
@@ -49,7 +49,7 @@ fn the_users_inotify_instances_are_not_exhausted() {
     if !std::path::Path::new(python).exists() {
         return;
     }
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let text =
         "import ctypes; c = ctypes.CDLL(None); print(sum(c.inotify_init1(0) >= 0 for _ in range(1000)))";
     let mut command = Command::new(python);
@@ -61,7 +61,7 @@ fn the_users_inotify_instances_are_not_exhausted() {
 
 #[test]
 fn proc_says_nothing_of_the_host_and_takes_nothing() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     for file in
         ["keys", "kallsyms", "timer_list", "kcore", "cmdline", "kpagecount", "vmallocinfo", "slabinfo"]
     {
@@ -88,7 +88,7 @@ fn proc_says_nothing_of_the_host_and_takes_nothing() {
 
 #[test]
 fn every_mount_forbids_what_it_should() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let cap = format!("fs:read,write:{}", w.display());
     let text = sh(&[&cap], "cat /proc/self/mountinfo", &w).ok();
     for line in text.lines() {
@@ -112,7 +112,7 @@ fn every_mount_forbids_what_it_should() {
 
 #[test]
 fn devices_are_few_and_work() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let text = sh(
         &[],
         "echo x > /dev/null; head -c 4 /dev/urandom > /tmp/r; head -c 2 /dev/zero > /tmp/z; ls /dev",
@@ -125,7 +125,7 @@ fn devices_are_few_and_work() {
 
 #[test]
 fn the_environment_is_what_the_plan_names() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let mut command = script("cat /proc/self/environ", &w);
     command.env = BTreeMap::from([("TOKEN".into(), "t".into()), ("OTHER".into(), "o".into())]);
     let text = run_with(&["env:inject:TOKEN", "exec:spawn:cat"], command, Options::default()).ok();
@@ -137,7 +137,7 @@ fn the_environment_is_what_the_plan_names() {
 
 #[test]
 fn three_descriptors_and_no_more() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     // A descriptor that survives exec, as a careless parent has them.
     let leaked = std::fs::File::open("/etc/passwd").unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
@@ -146,27 +146,27 @@ fn three_descriptors_and_no_more() {
 }
 
 #[test]
-fn the_working_folder_is_kept_if_it_is_visible() {
-    let (_own, w) = folder();
+fn the_working_directory_is_kept_if_it_is_visible() {
+    let (_own, w) = directory();
     let cap = format!("fs:read:{}", w.display());
     assert_eq!(sh(&[&cap], "pwd", &w).ok().trim(), w.to_str().unwrap());
     assert_eq!(sh(&[], "pwd", &w).ok().trim(), "/");
 }
 
 #[test]
-fn a_folder_is_no_descriptor_for_a_program() {
+fn a_directory_is_no_descriptor_for_a_program() {
     let stdin = std::fs::File::open("/").unwrap().into();
     let null = || std::fs::File::open("/dev/null").unwrap().into();
     let mut command = Command::new("true");
     command.stdio = bailiwick_confine::Stdio::Descriptors { stdin, stdout: null(), stderr: null() };
     let plan = crate::support::plan(&[]);
     let refusal = bailiwick_confine::Prepared::new(&plan, command, Options::default()).err().unwrap();
-    assert!(refusal.to_string().contains("descriptor 0 is a folder"), "{refusal}");
+    assert!(refusal.to_string().contains("descriptor 0 is a directory"), "{refusal}");
 }
 
 #[test]
-fn nobody_is_reached_without_a_network() {
-    let (_own, w) = folder();
+fn nothing_is_reached_without_a_network() {
+    let (_own, w) = directory();
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!("echo x > /dev/tcp/127.0.0.1/{}", host.local_addr().unwrap().port());
     assert!(run_with(&[], bash(&text, &w), Options::default()).refused().contains("refused"));
@@ -176,7 +176,7 @@ fn nobody_is_reached_without_a_network() {
 
 #[test]
 fn a_network_hands_its_sockets_out() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let (prepared, _reader) =
         prepare(&["net:connect:example.com:443"], script("true", &w), Options::default()).unwrap();
     assert_eq!(prepared.predicted().held(Aspect::Network).level, Level::Mediated);
@@ -205,7 +205,7 @@ fn a_terminal_of_its_own() {
 
 #[test]
 fn the_status_says_what_is_held() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let (prepared, _reader) = prepare(&[], script("true", &w), Options::default()).unwrap();
     let predicted = prepared.predicted().clone();
     let mut confined = prepared.spawn().unwrap();

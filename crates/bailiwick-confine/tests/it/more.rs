@@ -9,9 +9,9 @@ use bailiwick_confine::Options;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::support::{folder, run_with, script};
+use crate::support::{directory, run_with, script};
 
-/// Lines of grants; `{}` is a folder of the test's own.
+/// Lines of grants; `{}` is a directory of the test's own.
 const LINES: [&str; 16] = [
     "exec:spawn:*",
     "exec:spawn:*?fromWritable=true",
@@ -85,10 +85,10 @@ impl Tried<'_> {
 
 #[test]
 fn more_capabilities_never_make_less_work() {
-    let (_own, w) = folder();
-    for folder in ["out", "r", "w/sub"] {
-        std::fs::create_dir_all(w.join(folder)).unwrap();
-        std::fs::write(w.join(folder).join("file"), "text\n").unwrap();
+    let (_own, w) = directory();
+    for directory in ["out", "r", "w/sub"] {
+        std::fs::create_dir_all(w.join(directory)).unwrap();
+        std::fs::write(w.join(directory).join("file"), "text\n").unwrap();
     }
     std::fs::write(w.join("w/file"), "text\n").unwrap();
     for tool in ["out/tool", "w/tool", "r/tool"] {
@@ -124,7 +124,7 @@ fn cases() -> u32 {
 
 #[test]
 fn what_becomes_writable_is_not_started_unless_that_is_granted() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::create_dir_all(w.join("w")).unwrap();
     std::fs::copy("/bin/true", w.join("w/tool")).unwrap();
     let starts = |lines: &[usize]| {

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use bailiwick_confine::{Command, Exit, Options, Prepared, Refusal, System};
 
-use crate::support::{folder, plan, prepare, run_with, script, sh};
+use crate::support::{directory, plan, prepare, run_with, script, sh};
 
 #[test]
 fn a_program_that_is_not_granted_is_absent() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     assert!(sh(&[], "id", &w).refused().contains("not found"));
     assert!(sh(&[], "/usr/bin/id", &w).refused().contains("not found"));
     assert!(sh(&["exec:spawn:id"], "id", &w).ok().contains("uid="));
@@ -34,7 +34,7 @@ fn a_system_looked_at_once_serves_many_and_gives_no_plan_the_programs_of_another
 
 #[test]
 fn the_loader_starts_nothing_that_is_not_granted() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::copy("/usr/bin/id", w.join("id")).unwrap();
     let loader = "/lib64/ld-linux-x86-64.so.2";
     if !Path::new(loader).exists() {
@@ -57,7 +57,7 @@ fn the_loader_starts_nothing_that_is_not_granted() {
 
 #[test]
 fn programs_among_libraries_are_without_code() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let helpers = [
         "/usr/lib/x86_64-linux-gnu/glib-2.0/gio-querymodules",
         "/usr/lib/git-core/git",
@@ -75,7 +75,7 @@ fn programs_among_libraries_are_without_code() {
 
 #[test]
 fn a_script_brings_its_interpreter_and_a_link_its_file() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let path = w.join("tool");
     std::fs::write(&path, "#!/usr/bin/env -S sh\necho from a script\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -88,7 +88,7 @@ fn a_script_brings_its_interpreter_and_a_link_its_file() {
 
 #[test]
 fn what_cannot_be_started_is_refused_with_its_code() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::write(w.join("data"), "x").unwrap();
     let refusal = |program: &str| {
         let mut command = script("", &w);
@@ -103,7 +103,7 @@ fn what_cannot_be_started_is_refused_with_its_code() {
 
 #[test]
 fn ordinary_programs_work_with_one_flag() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let cap = format!("fs:read,write:{}", w.display());
     let lines: [(&str, &[&str], &str); 4] = [
         ("bash", &["-c", "echo $((40+2))"], "42"),

@@ -5,10 +5,10 @@ use std::path::Path;
 use bailiwick_confine::{Command, Options};
 use bailiwick_policy::run_later::fixed_names;
 
-use crate::support::{folder, run_with, script, sh, start};
+use crate::support::{directory, run_with, script, sh, start};
 
 fn repository() -> (tempfile::TempDir, std::path::PathBuf) {
-    let (own, w) = folder();
+    let (own, w) = directory();
     fill_repository(&w);
     (own, w)
 }
@@ -66,7 +66,7 @@ fn existing_ones_are_read_only_and_cannot_be_replaced() {
 
 #[test]
 fn missing_ones_cannot_be_made_and_nothing_appears_for_them() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let cap = writable(&w);
     let mut lines = String::new();
     for name in fixed_names(["/w", "/w"]).map(Path::new) {
@@ -95,7 +95,7 @@ fn missing_ones_cannot_be_made_and_nothing_appears_for_them() {
 
 #[test]
 fn nothing_is_on_the_host_while_a_sandbox_runs() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let (running, _reader) = start(&[&writable(&w), "exec:spawn:sleep"], script("sleep 1000", &w));
     assert_eq!(std::fs::read_dir(&w).unwrap().count(), 0);
     drop(running);
@@ -103,7 +103,7 @@ fn nothing_is_on_the_host_while_a_sandbox_runs() {
 
 #[test]
 fn a_directory_that_brings_protected_names_along_is_not_moved_there() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let cap = writable(&w);
     sh(&[&cap], "mkdir x && echo x > x/tasks.json && mv x .vscode", &w).refused();
     sh(&[&cap], "ln -s x .vscode", &w).refused();
@@ -141,7 +141,7 @@ fn a_repository_within_a_work_tree_is_not_made() {
 
 #[test]
 fn a_repository_of_its_own_can_be_made_elsewhere_but_not_moved_into_a_work_tree() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let cap = writable(&w);
     let make =
         "mkdir new new/.git && echo x > new/.git/config && mkdir new/.git/hooks && echo x > new/.git/hooks/a";
@@ -182,7 +182,7 @@ assert not wrong, (len(wrong), wrong[0])
 
 #[test]
 fn a_directory_that_is_made_meanwhile_is_there_or_not() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let mut command = Command::new("python3");
     command.args = vec!["-c".into(), BUSY.into()];
     command.cwd = Some(w.clone());
@@ -191,7 +191,7 @@ fn a_directory_that_is_made_meanwhile_is_there_or_not() {
 
 #[test]
 fn ordinary_work_is_as_ever() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let text = "umask 027; mkdir -p a/b; echo one > a/b/f; echo two >> a/b/f; cp a/b/f a/g; mv a/g a/h; ln a/h a/i; ln -s h a/j
         echo three > a/j; cat a/b/f a/h a/j; rm a/i; rm -r a/b; chmod 640 a/h; ls -l a/h; ls a; echo out > /dev/null
         echo to-out > /dev/stdout; exec 3> log; echo by-number > /dev/fd/3; cat log; set -C; echo x > log2; (echo y > log2) 2>/dev/null || echo kept; set +C
@@ -214,7 +214,7 @@ fn ordinary_work_is_as_ever() {
 
 #[test]
 fn fifos_in_a_writable_tree_wait_for_their_other_end() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         w.join("pipe"),
@@ -245,7 +245,7 @@ fn a_name_that_is_granted_is_open() {
 
 #[test]
 fn a_worktree_keeps_its_link_file() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     std::fs::write(w.join(".git"), "gitdir: /elsewhere\n").unwrap();
     for attempt in ["echo x > .git", "rm .git", "mv .git x", "touch y && mv y .git"] {
         sh(&[&writable(&w)], attempt, &w).refused();

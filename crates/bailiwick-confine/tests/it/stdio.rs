@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
 use bailiwick_confine::{Command, Exit, Options, Prepared, Stdio};
 
-use crate::support::{folder, plan, script};
+use crate::support::{directory, plan, script};
 
 /// Runs a Python script with this as stdin and stdout; what it says on stderr. `None` without Python.
 fn with(stdin: OwnedFd, stdout: OwnedFd, text: &str) -> Option<String> {
@@ -52,7 +52,7 @@ for n in (0, 1):
 
 #[test]
 fn no_socket_that_reaches_further_than_its_peer_is_handed_in() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = service.local_addr().unwrap().port();
     let unix = w.join("socket");
@@ -120,7 +120,7 @@ for a in ('/tmp/x', b'\\0abstract'):
 
 #[test]
 fn modes_owners_and_times_of_what_is_given_stay_as_they_are() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let file = w.join("file");
     std::fs::write(&file, "content\n").unwrap();
     let before = std::fs::metadata(&file).unwrap();
@@ -172,7 +172,7 @@ open('/dev/null', 'w').write('x'); print(len(open('/dev/zero', 'rb').read(3)), f
 
 #[test]
 fn a_directory_is_refused() {
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let directory = || -> OwnedFd { std::fs::File::open(&w).unwrap().into() };
     let mut command = script("true", &w);
     command.stdio = Stdio::Descriptors { stdin: directory(), stdout: directory(), stderr: directory() };

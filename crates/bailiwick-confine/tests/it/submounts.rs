@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{folder, sh};
+use crate::support::{directory, sh};
 
 const ROLE: &str = "BAILIWICK_TEST_MOUNTS";
 
@@ -26,7 +26,7 @@ fn only_ordinary_file_systems_come_along() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (_own, w) = folder();
+    let (_own, w) = directory();
     let mut script = String::from("set -e\n");
     for (kind, name, _) in MOUNTS {
         let at = w.join(name);

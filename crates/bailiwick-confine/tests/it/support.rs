@@ -31,7 +31,7 @@ impl Said {
 
 pub(crate) fn plan(capabilities: &[&str]) -> Plan {
     let set = CapabilitySet::new(capabilities.iter().copied()).unwrap();
-    Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap()
+    Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap()
 }
 
 /// Prepares a command on a pipe.
@@ -86,8 +86,8 @@ pub(crate) fn sh(capabilities: &[&str], text: &str, cwd: &Path) -> Said {
     run_with(&all, script(text, cwd), Options::default())
 }
 
-/// A folder of this test's own, under its real name.
-pub(crate) fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
+/// A directory of this test's own, under its real name.
+pub(crate) fn directory() -> (tempfile::TempDir, std::path::PathBuf) {
     let own = tempfile::tempdir().unwrap();
     let path = own.path().canonicalize().unwrap();
     (own, path)

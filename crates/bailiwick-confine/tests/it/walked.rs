@@ -13,7 +13,7 @@ use crate::support::{plan, said, script};
 
 const FILES: [&str; 9] =
     ["top", "a/f", "a/g.txt", "a/b/f", "a/b/g.txt", "a/b/c/h.txt", "d/f", "d/e/f", "d/e/g.txt"];
-const FOLDERS: [&str; 6] = ["", "a", "a/b", "a/b/c", "d", "d/e"];
+const DIRECTORIES: [&str; 6] = ["", "a", "a/b", "a/b/c", "d", "d/e"];
 const ENDS: [&str; 4] = ["", "/*", "/*.txt", "/**"];
 const ACTIONS: [&str; 5] = ["read", "read,write", "write", "create", "delete"];
 
@@ -39,9 +39,10 @@ walk "$1"
 fn nothing_outside_a_plan_is_there() {
     // Each case starts a sandbox: far fewer than of a property that only computes.
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { 500 } else { 40 };
-    let folder = (0..FOLDERS.len(), 0..ENDS.len()).prop_map(|(folder, end)| (FOLDERS[folder], ENDS[end]));
+    let directory = (0..DIRECTORIES.len(), 0..ENDS.len())
+        .prop_map(|(directory, end)| (DIRECTORIES[directory], ENDS[end]));
     let file = (0..FILES.len()).prop_map(|file| (FILES[file], ""));
-    let grant = (0..ACTIONS.len(), prop_oneof![folder, file]);
+    let grant = (0..ACTIONS.len(), prop_oneof![directory, file]);
     let plans = prop::collection::vec(grant, 1..4);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     runner.run(&plans, |grants| one(&grants)).unwrap();
@@ -73,7 +74,7 @@ fn one(grants: &[(usize, (&str, &str))]) -> Result<(), TestCaseError> {
         };
         prop_assert!(allowed, "`{what} {}` with {lines:?}", path.display());
     }
-    // A folder that may only be written cannot be walked through.
+    // A directory that may only be written cannot be walked through.
     if plan.files().iter().any(|grant| !grant.actions.contains(FsActions::READ)) {
         return Ok(());
     }
@@ -98,7 +99,7 @@ fn granted(plan: &Plan, path: &Path, enough: impl Fn(FsActions) -> bool) -> bool
     plan.files().iter().any(|grant| enough(grant.actions) && grant.pattern.value.covers(&path))
 }
 
-/// Whether a folder has to be there because something below it is granted.
+/// Whether a directory has to be there because something below it is granted.
 fn leads_to_a_grant(plan: &Plan, path: &Path) -> bool {
     let below = |grant: AbsPath| Path::new(&grant.to_string()).starts_with(path);
     let around = |grant: AbsPath| path.is_dir() && path.starts_with(grant.to_string());

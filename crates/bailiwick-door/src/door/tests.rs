@@ -18,7 +18,7 @@ fn at(uri: &str, headers: &[(&str, &str)]) -> Parts {
 }
 
 fn open(mut head: Parts) -> Result<(), Refusal> {
-    Entry::for_everyone("/mcp").admit(PORT, &mut head)
+    DoorRules::for_everyone("/mcp").admit(PORT, &mut head)
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn other_origins_do_not() {
 
 #[test]
 fn the_token_has_to_be_there_whole_and_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let token = Token::random().unwrap();
-    let file = token.write(&folder.path().join("token")).unwrap();
+    let file = token.write(&directory.path().join("token")).unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();
-    let door = Entry::with_token("/mcp", token);
+    let door = DoorRules::with_token("/mcp", token);
     let ask = |values: &[String]| {
         let mut headers = vec![("host", "localhost:4321")];
         headers.extend(values.iter().map(|value| ("authorization", value.as_str())));
@@ -114,7 +114,7 @@ fn the_token_has_to_be_there_whole_and_once() {
 
 #[test]
 fn strangers_do_not_learn_which_paths_there_are() {
-    let door = Entry::with_token("/mcp", Token::random().unwrap());
+    let door = DoorRules::with_token("/mcp", Token::random().unwrap());
     assert_eq!(door.admit(PORT, &mut at("/other", &[("host", "localhost:4321")])), Err(Refusal::Token));
     assert_eq!(open(at("/other", &[("host", "localhost:4321")])), Err(Refusal::Path));
 }
@@ -125,7 +125,7 @@ fn credentials_stay_at_the_door() {
     let mut headers = vec![("host", "localhost:4321"), ("mcp-method", "tools/list")];
     headers.extend(secrets);
     let mut head = head(&headers);
-    Entry::for_everyone("/mcp").admit(PORT, &mut head).unwrap();
+    DoorRules::for_everyone("/mcp").admit(PORT, &mut head).unwrap();
     for (name, _) in secrets {
         assert!(!head.headers.contains_key(name), "{name}");
     }

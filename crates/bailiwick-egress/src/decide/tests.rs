@@ -7,8 +7,8 @@ use super::*;
 
 fn network(grants: &[&str]) -> Network {
     let grants: Vec<_> = grants.iter().map(|text| text.parse().unwrap()).collect();
-    let authority = Authority::of(&grants).unwrap();
-    Plan::of("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
+    let authority = Authority::from_capabilities(&grants).unwrap();
+    Plan::for_authority("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
 }
 
 pub(crate) fn rules(grants: &str) -> Rules {

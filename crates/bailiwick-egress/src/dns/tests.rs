@@ -21,7 +21,9 @@ fn session(limits: Limits) -> (Session, Told) {
         "net:connect:1.2.3.4",
     ];
     let grants: Vec<_> = grants.iter().map(|text| text.parse().unwrap()).collect();
-    let plan = Plan::of("t", &Authority::of(&grants).unwrap(), &HostFacts::unknown()).unwrap();
+    let plan =
+        Plan::for_authority("t", &Authority::from_capabilities(&grants).unwrap(), &HostFacts::unknown())
+            .unwrap();
     let told = Told::default();
     let keep = Arc::clone(&told);
     let events = Box::new(move |event: Event| keep.lock().unwrap().push(event.to_string()));

@@ -38,7 +38,7 @@ fn with_extension(mut hello: Vec<u8>, kind: u16, data: &[u8]) -> Vec<u8> {
 
 fn heard(bytes: &[u8], size: usize) -> Option<Hello> {
     let mut listening = Listening::default();
-    let found = bytes.chunks(size).find_map(|piece| listening.hear(piece));
+    let found = bytes.chunks(size).find_map(|piece| listening.read_piece(piece));
     assert!(bytes.starts_with(&listening.into_bytes()), "what was heard is what is passed on");
     found
 }

@@ -28,8 +28,8 @@ fn every_attack_names_a_test_that_exists() {
         |module: &str, test: &str| module.chars().all(char::is_alphabetic) && !["*", "tests"].contains(&test);
     for (module, test) in names.filter(|(module, test)| !module.is_empty() && is_test(module, test)) {
         // The parts by themselves, and all of it end to end.
-        let folders = ["crates/bailiwick-egress/tests/it", "crates/bailiwick-cli/tests/it/network"];
-        let files = folders.map(|folder| root().join(folder).join(format!("{module}.rs")));
+        let directories = ["crates/bailiwick-egress/tests/it", "crates/bailiwick-cli/tests/it/network"];
+        let files = directories.map(|directory| root().join(directory).join(format!("{module}.rs")));
         let source: String = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
         assert!(source.contains(&format!("#[test]\nfn {test}()")), "{module}::{test}");
         checked += 1;

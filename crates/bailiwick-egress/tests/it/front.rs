@@ -130,8 +130,8 @@ fn a_request_with_an_absolute_url_is_passed_on_as_its_server_wants_it() {
 fn the_front_may_be_a_unix_socket() {
     let port = free_port();
     servers::serve(&format!("127.0.0.1:{port}"), |mut stream| drop(stream.write_all(b"banner")));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("proxy");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("proxy");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let grants = format!("net:connect:raw.test:{port}?protocol=raw&blockPrivate=false");
     let (options, _) = options(hosts(&[("raw.test", "127.0.0.1")]), Limits::default());

@@ -52,7 +52,7 @@ fn a_flood_is_refused_and_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_slow_client_is_cut_off_and_holds_nobody_up() {
+fn a_slow_client_is_cut_off_and_delays_no_other() {
     if !in_world(test_name!()) {
         return;
     }

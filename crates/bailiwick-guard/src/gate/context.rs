@@ -5,14 +5,14 @@ mod files;
 mod net;
 
 pub(crate) use closed::Use;
-pub(crate) use files::{Look, Only, Place, Stamp, child};
+pub(crate) use files::{Look, Only, OpenedPath, Stamp, child};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::Program;
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -154,7 +154,7 @@ impl ToolContext {
         Ok(real)
     }
 
-    /// Opens a file or folder for reading: exactly what was checked, even if links change meanwhile.
+    /// Opens a file or directory for reading: exactly what was checked, even if links change meanwhile.
     ///
     /// # Errors
     /// The denial, recorded; or the system's own reason.
@@ -200,7 +200,7 @@ impl ToolContext {
         &self.caller.name
     }
 
-    /// Bailiwick's own folders.
+    /// Bailiwick's own directories.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Path> {
         self.shared.own.iter().map(PathBuf::as_path)
     }
@@ -239,7 +239,7 @@ impl ToolContext {
         match not_opened {
             NotOpened::Changed => Ok(()),
             NotOpened::NotAFile => {
-                let message = format!("\"{}\" is neither a plain file nor a folder", path.escape_debug());
+                let message = format!("\"{}\" is neither a plain file nor a directory", path.escape_debug());
                 Err(self.deny(Denial::new(DenialCode::PathNotAFile, message)))
             }
             NotOpened::Io(error) => {
@@ -287,7 +287,7 @@ impl ToolContext {
 
     /// Records what was let through.
     fn record(&self, what: String, declared: Option<bool>) -> Result<(), ToolError> {
-        let event = self.event(Kind::CapabilityGranted, Decision::Allow).with_capability(what);
+        let event = self.event(RecordKind::CapabilityGranted, Decision::Allow).with_capability(what);
         let event = declared.into_iter().fold(event, Event::with_used_declared_capability);
         match self.shared.journal.append(event) {
             Ok(_) => {
@@ -304,7 +304,7 @@ impl ToolContext {
     /// Records a refusal.
     pub(crate) fn deny(&self, denial: Denial) -> ToolError {
         let event = self
-            .event(Kind::CapabilityDenied, Decision::Deny)
+            .event(RecordKind::CapabilityDenied, Decision::Deny)
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record());
         let event = denial.smallest_lines().into_iter().fold(event, Event::with_capability);
@@ -316,11 +316,11 @@ impl ToolContext {
 
     /// The event of the call's end.
     pub(super) fn finished(&self) -> Event {
-        let event = Event::new(Kind::ToolFinished).with_tool(&self.caller.name).with_parent(self.seq);
+        let event = Event::new(RecordKind::ToolFinished).with_tool(&self.caller.name).with_parent(self.seq);
         self.caller.risk.into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))
     }
 
-    fn event(&self, kind: Kind, decision: Decision) -> Event {
+    fn event(&self, kind: RecordKind, decision: Decision) -> Event {
         let event =
             Event::new(kind).with_tool(&self.caller.name).with_decision(decision).with_parent(self.seq);
         self.caller.risk.into_iter().fold(event, |event, risk| event.with_risk(risk.as_str()))

@@ -134,9 +134,9 @@ fn whole(path: &str, args: &Args<'_>, context: &ToolContext) -> Result<(String, 
     let failed = |error: std::io::Error| args.wrong(&format!("cannot read `{shown}`: {error}"));
     let mut file = context.open_read(path)?;
     if file.metadata().map_err(failed)?.is_dir() {
-        return Err(args.wrong(&format!("`{shown}` is a folder")));
+        return Err(args.wrong(&format!("`{shown}` is a directory")));
     }
-    let stamp = Stamp::of(&file).map_err(failed)?;
+    let stamp = Stamp::from_file(&file).map_err(failed)?;
     let mut content = Vec::new();
     file.by_ref().take(MAX_FILE + 1).read_to_end(&mut content).map_err(failed)?;
     if u64::try_from(content.len()).is_ok_and(|length| length > MAX_FILE) {

@@ -1,12 +1,12 @@
-//! `fs_list`: what lies in a folder, sorted by name, links as links.
+//! `fs_list`: what lies in a directory, sorted by name, links as links.
 //!
-//! Lists exactly what the call may see: in a folder of which only parts are granted, those and the folders that lead to
+//! Lists exactly what the call may see: in a directory of which only parts are granted, those and the directories that lead to
 //! them.
 
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
+use super::walk::{FileKind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
@@ -30,14 +30,14 @@ impl Tool for FsList {
     }
 
     fn description(&self) -> &str {
-        "List a folder: names, kinds and sizes, sorted, hidden files included. `depth` 1 (the default) is the folder \
-         itself; more goes into folders below. Links are shown with their target and not followed. When `truncated` is \
+        "List a directory: names, kinds and sizes, sorted, hidden files included. `depth` 1 (the default) is the directory \
+         itself; more goes into directories below. Links are shown with their target and not followed. When `truncated` is \
          true there is more than `limit`."
     }
 
     fn schema(&self) -> Value {
         let properties = json!({
-            "path": path_schema("The folder"),
+            "path": path_schema("The directory"),
             "depth": { "type": "integer", "minimum": 1, "maximum": MAX_DEPTH, "default": 1 },
             "limit": { "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT },
         });
@@ -46,7 +46,7 @@ impl Tool for FsList {
 
     fn output(&self) -> Option<Value> {
         let entry = json!({
-            "path": { "type": "string", "description": "Below the listed folder." },
+            "path": { "type": "string", "description": "Below the listed directory." },
             "kind": { "type": "string", "enum": ["file", "folder", "link", "other"] },
             "size": { "type": "integer", "minimum": 0, "description": "Bytes, of a file." },
             "target": { "type": "string", "description": "Where a link points, as it says." },
@@ -55,7 +55,7 @@ impl Tool for FsList {
             "path": { "type": "string" },
             "entries": { "type": "array", "items": object(entry, &["path", "kind"]) },
             "truncated": { "type": "boolean" },
-            "unreadable": { "type": "integer", "minimum": 0, "description": "Folders that could not be opened." },
+            "unreadable": { "type": "integer", "minimum": 0, "description": "Directories that could not be opened." },
         });
         Some(object(properties, &["path", "entries", "truncated", "unreadable"]))
     }
@@ -81,7 +81,7 @@ impl Tool for FsList {
         if !place.file.metadata().map_err(failed)?.is_dir() {
             return Err(args.wrong(&format!("`{}` is a file; `fs_read` reads it", path.escape_debug())));
         }
-        // In a folder of which only parts are seen, what is passed over does not count.
+        // In a directory of which only parts are seen, what is passed over does not count.
         let keep = if place.whole { limit } else { MAX_NAMES };
         let walk = Walk::new(context, Look::Names, place, depth, keep);
         let mut walk = walk.map_err(|stop| stop.into_error(failed))?;
@@ -94,7 +94,7 @@ impl Tool for FsList {
             }
             let mut entry = json!({ "path": met.shown, "kind": met.kind.as_str() });
             if let Some(fields) = entry.as_object_mut() {
-                if met.kind == Kind::File {
+                if met.kind == FileKind::File {
                     fields.insert("size".to_owned(), met.size.into());
                 }
                 if let Some(target) = met.target {

@@ -116,7 +116,7 @@ impl Tool for FsRead {
             |error: std::io::Error| wrong(NAME, &format!("cannot read `{}`: {error}", path.escape_debug()));
         let about = file.metadata().map_err(failed)?;
         if about.is_dir() {
-            return Err(args.wrong(&format!("`{}` is a folder; `fs_list` lists it", path.escape_debug())));
+            return Err(args.wrong(&format!("`{}` is a directory; `fs_list` lists it", path.escape_debug())));
         }
         let read = if encoding == "base64" {
             bytes(file, offset.unwrap_or(0), limit.unwrap_or(max).min(max)).map_err(failed)?

@@ -1,8 +1,8 @@
-//! `fs_search`: lines that match a pattern, in a file or below a folder.
+//! `fs_search`: lines that match a pattern, in a file or below a directory.
 //!
 //! Reads only files that the call may read, met by a walk that follows no link. The pattern runs in time linear in the
 //! text and is of bounded size; so are lines, files, results and time, and the answer says which bound was met. One
-//! record covers a folder that may be read as a whole; otherwise each file that is read has its own. Between lines it
+//! record covers a directory that may be read as a whole; otherwise each file that is read has its own. Between lines it
 //! looks whether the call was cancelled or the grant revoked.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::args::{Args, object, path_schema};
-use super::walk::{Kind, MAX_KEPT, MAX_NAMES, Walk};
+use super::walk::{FileKind, MAX_KEPT, MAX_NAMES, Walk};
 use crate::gate::{Look, ToolContext};
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Tool, ToolError};
@@ -60,17 +60,17 @@ impl Tool for FsSearch {
 
     fn description(&self) -> &str {
         "Search the lines of text files for a regular expression (Rust syntax, no look-around; `(?i)` ignores case), in \
-         one file or in all below a folder. `glob` limits it to files such as `*.rs` or `src/**/*.ts`. Hidden and \
+         one file or in all below a directory. `glob` limits it to files such as `*.rs` or `src/**/*.ts`. Hidden and \
          ignored files are searched too; binary files and links are not. When `truncated` is true, `stopped_by` says why."
     }
 
     fn schema(&self) -> Value {
         let properties = json!({
-            "path": path_schema("The file or folder"),
+            "path": path_schema("The file or directory"),
             "pattern": { "type": "string", "minLength": 1, "maxLength": MAX_PATTERN },
             "glob": {
                 "type": "string", "minLength": 1, "maxLength": 1000,
-                "description": "Which files, by their path below the folder; without a slash, by their name.",
+                "description": "Which files, by their path below the directory; without a slash, by their name.",
             },
             "max_results": {
                 "type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "default": DEFAULT_RESULTS,
@@ -236,7 +236,7 @@ impl Search<'_> {
             let named = |glob: &PathPattern| {
                 AbsPath::new(&format!("/{}", met.shown)).is_ok_and(|path| glob.covers(&path))
             };
-            if met.kind != Kind::File || !glob.is_none_or(named) {
+            if met.kind != FileKind::File || !glob.is_none_or(named) {
                 continue;
             }
             if met.size > MAX_FILE {

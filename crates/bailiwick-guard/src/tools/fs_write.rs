@@ -2,7 +2,7 @@
 //!
 //! A replaced file is swapped for a new one in one step where the call may create and delete beside it, so that nobody
 //! sees it half written; where it may not, it is written in place, and the answer says which. Content is not forced to
-//! the disk. Folders are not made.
+//! the disk. Directories are not made.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ impl Tool for FsWrite {
     }
 
     fn description(&self) -> &str {
-        "Write a file in an existing folder. `mode` is `replace` (the default: new content for a new or existing \
+        "Write a file in an existing directory. `mode` is `replace` (the default: new content for a new or existing \
          file), `create` (fails if the file exists) or `append`. To change parts of a file use `fs_edit`."
     }
 

@@ -28,8 +28,8 @@ use self::answer::Answer;
 use self::args::{Args, Work};
 use self::plan::Held;
 pub use self::plan::shell_plan;
-use self::run::{Outcome, Stage, Witness};
-use self::script::{Execution, Script, State, Surroundings, Three, admit};
+use self::run::{ProgramOutcome, Stage, Witness};
+use self::script::{Execution, Script, State, StdioFds, Surroundings, admit};
 use crate::gate::ToolContext;
 use crate::outcome::Output;
 use crate::tool::{Effect, Hints, Stream, Tool, ToolError, ToolFault};
@@ -78,7 +78,7 @@ impl Tool for Shell {
         let task = match work {
             Work::Program(program, args) => {
                 context.check_exec(&program)?;
-                Task::Program { program, args, folder: folder(cwd.as_deref(), context)?, env }
+                Task::Program { program, args, directory: directory(cwd.as_deref(), context)?, env }
             }
             Work::Bash(text) => {
                 context.check_exec("bash")?;
@@ -86,21 +86,21 @@ impl Tool for Shell {
                 Task::Program {
                     program: "bash".to_owned(),
                     args,
-                    folder: folder(cwd.as_deref(), context)?,
+                    directory: directory(cwd.as_deref(), context)?,
                     env,
                 }
             }
             Work::Script(text) => Task::script(&text, cwd.as_deref(), &env, deadline, context)?,
         };
-        let mut held = Held::of(context).map_err(|error| ToolError::failed(error.to_string()))?;
+        let mut held = Held::from_context(context).map_err(|error| ToolError::failed(error.to_string()))?;
         // Not even a grant makes a shell read a file before its script.
         held.granted.retain(|name, _| !is_bash || name != "BASH_ENV");
         task.run(&held, stdin, deadline, dropped, context).await
     }
 }
 
-/// Where a call runs: what it asks for, if that may be read, or the session's folder.
-fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
+/// Where a call runs: what it asks for, if that may be read, or the session's directory.
+fn directory(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
     match cwd {
         Some(cwd) => Ok(PathBuf::from(context.check_path_read(cwd)?.to_string())),
         None => Ok(context.session().cwd().to_owned()),
@@ -109,7 +109,7 @@ fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError
 
 /// Work that was let through.
 enum Task {
-    Program { program: String, args: Vec<String>, folder: PathBuf, env: BTreeMap<String, String> },
+    Program { program: String, args: Vec<String>, directory: PathBuf, env: BTreeMap<String, String> },
     Script { script: Script, start: State, surroundings: Surroundings },
 }
 
@@ -151,7 +151,7 @@ impl Task {
     ) -> Result<Output, ToolError> {
         let failed = |source| ToolError::from(ToolFault::Exec { program: "shell".to_owned(), source });
         let (stdio, ends) = open(stdin).map_err(failed)?;
-        let witness = Witness::of(context);
+        let witness = Witness::from_context(context);
         let worked = self.work(held, &witness, stdio, deadline, dropped, context);
         let out = streams::capture(ends.stdout, |text| context.tell(Stream::Output, text));
         let err = streams::capture(ends.stderr, |text| context.tell(Stream::Errors, text));
@@ -163,19 +163,19 @@ impl Task {
         self,
         held: &Held,
         witness: &Witness,
-        stdio: Three,
+        stdio: StdioFds,
         deadline: Instant,
         dropped: Vec<String>,
         context: &ToolContext,
     ) -> Result<Answer, ToolError> {
         match self {
-            Self::Program { program, args, folder, env } => {
+            Self::Program { program, args, directory, env } => {
                 let failed = |source| ToolError::from(ToolFault::Exec { program: program.clone(), source });
                 let (plan, env) = held.with(env);
-                let Three { stdin, stdout, stderr } = stdio;
+                let StdioFds { stdin, stdout, stderr } = stdio;
                 let command = Command {
                     args: args.into_iter().map(Into::into).collect(),
-                    cwd: Some(folder),
+                    cwd: Some(directory),
                     env,
                     stdio: Stdio::Descriptors { stdin, stdout, stderr },
                     ..Command::new(program.clone())
@@ -183,10 +183,10 @@ impl Task {
                 let ended = run::pipeline(vec![Stage { plan, command }], witness, deadline).await;
                 let ended = ended.map_err(failed)?;
                 match ended.outcomes.into_iter().next() {
-                    Some(Outcome::Ended(exit)) => {
+                    Some(ProgramOutcome::Ended(exit)) => {
                         Ok(Answer::of_exit(exit, ended.timed_out, ended.held, dropped))
                     }
-                    Some(Outcome::Missing(_, why)) => Err(failed(why)),
+                    Some(ProgramOutcome::Missing(_, why)) => Err(failed(why)),
                     None => Err(failed(Error::other("nothing was started"))),
                 }
             }
@@ -219,7 +219,7 @@ struct Ends {
 }
 
 /// The streams of a call: the programs' ends, and ours.
-fn open(input: Option<String>) -> std::io::Result<(Three, Ends)> {
+fn open(input: Option<String>) -> std::io::Result<(StdioFds, Ends)> {
     let (output, stdout) = streams::pair()?;
     let (errors, stderr) = streams::pair()?;
     let (stdin, input): (OwnedFd, _) = match input {
@@ -234,5 +234,5 @@ fn open(input: Option<String>) -> std::io::Result<(Three, Ends)> {
         stdout: pipe::Receiver::from_owned_fd(output)?,
         stderr: pipe::Receiver::from_owned_fd(errors)?,
     };
-    Ok((Three { stdin, stdout, stderr }, ends))
+    Ok((StdioFds { stdin, stdout, stderr }, ends))
 }

@@ -1,7 +1,7 @@
-//! Walking a folder that was opened, in the order of names, each folder before what lies in it.
+//! Walking a directory that was opened, in the order of names, each directory before what lies in it.
 //!
-//! Everything is reached from the descriptor of the folder above it, by calls in which the kernel follows no link and
-//! leaves that folder no other way. Links are met, never followed. Where the call may see only parts, what it may not
+//! Everything is reached from the descriptor of the directory above it, by calls in which the kernel follows no link and
+//! leaves that directory no other way. Links are met, never followed. Where the call may see only parts, what it may not
 //! see is passed over in silence, as are names that cannot be judged because they are not UTF-8.
 //!
 //! Holds one descriptor a level and names of bounded number and size.
@@ -14,20 +14,20 @@ use std::path::Path;
 use bailiwick_policy::path::AbsPath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 
-use crate::gate::{Look, Place, ToolContext, child};
+use crate::gate::{Look, OpenedPath, ToolContext, child};
 use crate::open::NO_LINKS;
 use crate::tool::ToolError;
 
-/// The most names of one folder that are worth keeping.
+/// The most names of one directory that are worth keeping.
 pub(super) const MAX_NAMES: usize = 100_000;
 
-/// Bytes of all names that are kept, of all folders that a walk is in.
+/// Bytes of all names that are kept, of all directories that a walk is in.
 pub(super) const MAX_KEPT: usize = 24 * 1024 * 1024;
 
 /// What a name takes besides its letters.
 const PER_NAME: usize = 64;
 
-/// A walk through a folder.
+/// A walk through a directory.
 pub(super) struct Walk<'c> {
     context: &'c ToolContext,
     look: Look,
@@ -35,16 +35,16 @@ pub(super) struct Walk<'c> {
     levels: Vec<Level>,
     /// How many levels are walked.
     depth: usize,
-    /// How many names of one folder are kept.
+    /// How many names of one directory are kept.
     keep: usize,
-    /// Folders that could not be opened.
+    /// Directories that could not be opened.
     pub(super) unreadable: usize,
-    /// A folder had more names than were kept.
+    /// A directory had more names than were kept.
     pub(super) overfull: bool,
 }
 
 struct Level {
-    folder: OwnedFd,
+    directory: OwnedFd,
     /// Where it lies, as far as that can be written.
     path: Option<AbsPath>,
     /// Its path below the start, with a slash behind it.
@@ -54,7 +54,7 @@ struct Level {
     kept: usize,
 }
 
-/// Why a folder was not entered.
+/// Why a directory was not entered.
 pub(super) enum NotEntered {
     /// The call was cancelled, or its grant revoked.
     Stopped(ToolError),
@@ -83,7 +83,7 @@ pub(super) struct Met {
     /// Its path below the start; bytes that are not UTF-8 are replaced.
     pub(super) shown: String,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     /// Bytes, of a file.
     pub(super) size: u64,
     /// Where a link points.
@@ -92,29 +92,29 @@ pub(super) struct Met {
     name: Vec<u8>,
 }
 
-/// What lies in a folder.
+/// What lies in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     File,
-    Folder,
+    Directory,
     Link,
     Other,
 }
 
-impl Kind {
+impl FileKind {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
-            Self::Folder => "folder",
+            Self::Directory => "folder",
             Self::Link => "link",
             Self::Other => "other",
         }
     }
 
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File,
-            FileType::Directory => Self::Folder,
+            FileType::Directory => Self::Directory,
             FileType::Symlink => Self::Link,
             FileType::Fifo
             | FileType::Socket
@@ -126,11 +126,11 @@ impl Kind {
 }
 
 impl<'c> Walk<'c> {
-    /// A walk from an opened folder, so many levels deep, keeping so many names of each folder.
+    /// A walk from an opened directory, so many levels deep, keeping so many names of each directory.
     pub(super) fn new(
         context: &'c ToolContext,
         look: Look,
-        place: Place,
+        place: OpenedPath,
         depth: usize,
         keep: usize,
     ) -> Result<Self, NotEntered> {
@@ -161,14 +161,14 @@ impl<'c> Walk<'c> {
                 continue;
             };
             // What is gone meanwhile is not there.
-            let Ok(stat) = rustix::fs::statat(&level.folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else {
+            let Ok(stat) = rustix::fs::statat(&level.directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
             let met = level.met(name, &stat);
             if !self.sees(&met) {
                 continue;
             }
-            if met.kind == Kind::Folder && self.levels.len() < self.depth {
+            if met.kind == FileKind::Directory && self.levels.len() < self.depth {
                 self.descend(&met)?;
             }
             return Ok(Some(met));
@@ -187,8 +187,10 @@ impl<'c> Walk<'c> {
                 None => return Ok(None),
             }
         }
-        let opened = below(&level.folder, &met.name, OFlags::NONBLOCK | OFlags::NOCTTY);
-        let plain = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|stat| Kind::of(&stat) == Kind::File);
+        let opened = below(&level.directory, &met.name, OFlags::NONBLOCK | OFlags::NOCTTY);
+        let plain = |file: &OwnedFd| {
+            rustix::fs::fstat(file).is_ok_and(|stat| FileKind::from_stat(&stat) == FileKind::File)
+        };
         Ok(opened.ok().filter(plain).map(File::from))
     }
 
@@ -199,14 +201,14 @@ impl<'c> Walk<'c> {
         }
         let Some(path) = &met.path else { return false };
         self.context.may_see(path, self.look)
-            || (met.kind == Kind::Folder && self.context.leads_on(path, self.look))
+            || (met.kind == FileKind::Directory && self.context.leads_on(path, self.look))
     }
 
     fn descend(&mut self, met: &Met) -> Result<(), ToolError> {
         let Some(level) = self.levels.last() else { return Ok(()) };
-        let entered = below(&level.folder, &met.name, OFlags::DIRECTORY)
+        let entered = below(&level.directory, &met.name, OFlags::DIRECTORY)
             .map_err(NotEntered::from)
-            .and_then(|folder| self.enter(folder, met.path.clone(), format!("{}/", met.shown)));
+            .and_then(|directory| self.enter(directory, met.path.clone(), format!("{}/", met.shown)));
         match entered {
             Ok(()) => Ok(()),
             Err(NotEntered::Stopped(error)) => Err(error),
@@ -217,11 +219,11 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn enter(&mut self, folder: OwnedFd, path: Option<AbsPath>, shown: String) -> Result<(), NotEntered> {
+    fn enter(&mut self, directory: OwnedFd, path: Option<AbsPath>, shown: String) -> Result<(), NotEntered> {
         let room = MAX_KEPT.saturating_sub(self.levels.iter().map(|level| level.kept).sum());
         let (mut names, mut kept) = (BTreeSet::new(), 0);
         let size = |name: &Vec<u8>| name.len() + PER_NAME;
-        for entry in Dir::read_from(&folder)? {
+        for entry in Dir::read_from(&directory)? {
             self.context.still_granted().map_err(NotEntered::Stopped)?;
             let entry = entry?;
             let name = entry.file_name().to_bytes();
@@ -237,18 +239,18 @@ impl<'c> Walk<'c> {
             }
         }
         let names = names.into_iter().collect::<Vec<_>>().into_iter();
-        self.levels.push(Level { folder, path, shown, names, kept });
+        self.levels.push(Level { directory, path, shown, names, kept });
         Ok(())
     }
 }
 
 impl Level {
     fn met(&self, name: Vec<u8>, stat: &Stat) -> Met {
-        let kind = Kind::of(stat);
+        let kind = FileKind::from_stat(stat);
         let text = std::str::from_utf8(&name).ok();
-        let path = self.path.as_ref().zip(text).and_then(|(folder, name)| child(folder, name));
-        let target = (kind == Kind::Link)
-            .then(|| rustix::fs::readlinkat(&self.folder, &*name, Vec::new()).ok())
+        let path = self.path.as_ref().zip(text).and_then(|(directory, name)| child(directory, name));
+        let target = (kind == FileKind::Link)
+            .then(|| rustix::fs::readlinkat(&self.directory, &*name, Vec::new()).ok())
             .flatten()
             .map(|target| String::from_utf8_lossy(target.as_bytes()).into_owned());
         Met {
@@ -262,8 +264,8 @@ impl Level {
     }
 }
 
-/// Opens what has this name in the folder, whatever it is, but never a link.
-fn below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+/// Opens what has this name in the directory, whatever it is, but never a link.
+fn below(directory: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::openat2(folder, name, flags, Mode::empty(), NO_LINKS | ResolveFlags::BENEATH)
+    rustix::fs::openat2(directory, name, flags, Mode::empty(), NO_LINKS | ResolveFlags::BENEATH)
 }

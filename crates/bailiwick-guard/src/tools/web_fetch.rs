@@ -125,7 +125,7 @@ impl Default for WebFetch {
 }
 
 /// The arguments, read.
-struct Asked {
+struct FetchRequest {
     url: String,
     method: Method,
     max_bytes: usize,
@@ -219,7 +219,7 @@ impl Tool for WebFetch {
 }
 
 impl WebFetch {
-    async fn fetch(&self, asked: &Asked, context: &ToolContext) -> Result<Value, ToolError> {
+    async fn fetch(&self, asked: &FetchRequest, context: &ToolContext) -> Result<Value, ToolError> {
         let mut target = Target::read(&asked.url).map_err(failed)?;
         let (lookup, mut hops) = (self.lookup(), 0);
         loop {
@@ -247,7 +247,7 @@ impl WebFetch {
     }
 }
 
-fn read_args(args: &Value) -> Result<Asked, ToolError> {
+fn read_args(args: &Value) -> Result<FetchRequest, ToolError> {
     let args = Args::read(NAME, args, &["url", "method", "max_bytes", "timeout_ms", "raw"])?;
     let url = args.required("url")?;
     if url.len() > MAX_URL {
@@ -256,7 +256,7 @@ fn read_args(args: &Value) -> Result<Asked, ToolError> {
     let method = args.word("method", &["GET", "HEAD"])?;
     let max_bytes = args.number("max_bytes", 1..=MAX_BYTES)?.unwrap_or(DEFAULT_BYTES);
     let timeout = args.number("timeout_ms", 1..=MAX_TIMEOUT_MS)?.map(Duration::from_millis);
-    Ok(Asked {
+    Ok(FetchRequest {
         url: url.to_owned(),
         method: Method::new(method).map_err(|finding| args.wrong(finding.message()))?,
         max_bytes: usize::try_from(max_bytes).unwrap_or(usize::MAX),

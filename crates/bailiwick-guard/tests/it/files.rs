@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bailiwick_guard::{
     Output, Registry, RegistryBuilder, Required, Session, Tool, ToolContext, ToolError, tools,
 };
-use bailiwick_journal::format::Kind;
+use bailiwick_journal::format::RecordKind;
 use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::caveats::Caveats;
@@ -40,7 +40,7 @@ impl<T: Tool> Tool for Under<T> {
     }
 }
 
-/// A folder to play in; grants name it `{}`.
+/// A directory to play in; grants name it `{}`.
 struct Scene {
     _temp: tempfile::TempDir,
     base: PathBuf,
@@ -100,7 +100,7 @@ impl Scene {
         CapabilitySet::new(lines.iter().map(String::as_str)).unwrap()
     }
 
-    fn records(&self, kind: Kind) -> Vec<String> {
+    fn records(&self, kind: RecordKind) -> Vec<String> {
         let records = self.journal.records(Filter::default());
         let of_kind = records.iter().filter_map(|record| record.event()).filter(|event| event.kind() == kind);
         of_kind.map(|event| event.capability().unwrap_or_default().to_owned()).collect()
@@ -201,7 +201,7 @@ fn arguments_are_read_strictly() {
     );
     assert!(read(json!({ "path": "a", "encoding": "utf-16" })).contains("`encoding` is one of text, base64"));
     assert!(read(json!({})).contains("`path` is missing"));
-    assert!(read(json!({ "path": "." })).contains("is a folder; `fs_list`"));
+    assert!(read(json!({ "path": "." })).contains("is a directory; `fs_list`"));
     assert!(read(json!({ "path": "none" })).contains("cannot open `none`"));
 }
 
@@ -402,7 +402,7 @@ fn edits_apply_all_or_none() {
 }
 
 #[test]
-fn a_folder_is_listed_in_order_with_links_as_links() {
+fn a_directory_is_listed_in_order_with_links_as_links() {
     let scene = Scene::new().with(&[("b/inner/deep", "x"), (".hidden", "12"), ("a", "")]);
     symlink("/etc", scene.base.join("link")).unwrap();
     let list = |args: Value| scene.call(tools::FsList, READ, args).unwrap();
@@ -427,7 +427,7 @@ fn a_folder_is_listed_in_order_with_links_as_links() {
 }
 
 #[test]
-fn only_what_is_granted_in_a_folder_is_listed_and_searched() {
+fn only_what_is_granted_in_a_directory_is_listed_and_searched() {
     let scene = Scene::new().with(&[
         ("a.txt", "needle"),
         ("a.key", "needle"),
@@ -443,8 +443,11 @@ fn only_what_is_granted_in_a_folder_is_listed_and_searched() {
     let found = scene.call(tools::FsSearch, lines, json!({ "path": ".", "pattern": "needle" })).unwrap();
     let paths: Vec<_> = found["results"].as_array().unwrap().iter().map(|hit| hit["path"].clone()).collect();
     assert_eq!(json!(paths), json!(["a.txt", "sub/b.txt"]));
-    let read: Vec<_> =
-        scene.records(Kind::CapabilityGranted).into_iter().filter(|what| what.starts_with("read ")).collect();
+    let read: Vec<_> = scene
+        .records(RecordKind::CapabilityGranted)
+        .into_iter()
+        .filter(|what| what.starts_with("read "))
+        .collect();
     assert_eq!(read, [format!("read {}", scene.at("a.txt")), format!("read {}", scene.at("sub/b.txt"))]);
     let denied = scene.call(tools::FsList, lines, json!({ "path": "shut" })).unwrap_err();
     assert_eq!(denied.code(), "read-not-granted");
@@ -474,7 +477,7 @@ fn lines_are_found_with_what_stands_around_them() {
         hit("a.rs", 4, "four fn", json!(["three"]), json!(["five"])),
         hit("b.md", 1, "fn", json!([]), json!([])),
     ]);
-    assert_eq!(found["results"], expected, "links are not followed, ignored folders are searched");
+    assert_eq!(found["results"], expected, "links are not followed, ignored directories are searched");
     assert_eq!(
         (&found["skipped_binary"], &found["files"], &found["truncated"]),
         (&json!(1), &json!(4), &json!(false))
@@ -517,7 +520,11 @@ fn a_search_is_bounded_and_recorded_once() {
     assert_eq!(found["results"].as_array().unwrap().len(), 150);
     let text = found["results"][0]["text"].as_str().unwrap();
     assert_eq!((text.len(), &found["results"][0]["cut"]), (400, &json!(true)));
-    assert_eq!(scene.records(Kind::CapabilityGranted).len(), 1, "one record for the folder, none a file");
+    assert_eq!(
+        scene.records(RecordKind::CapabilityGranted).len(),
+        1,
+        "one record for the directory, none a file"
+    );
     let none = scene.call(tools::FsSearch, READ, json!({ "path": ".", "pattern": "y" })).unwrap();
     assert_eq!(
         (&none["files"], &none["skipped_large"], &none["truncated"]),

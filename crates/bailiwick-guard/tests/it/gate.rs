@@ -7,7 +7,7 @@ use bailiwick_guard::{
     Approver, Call, Consent, Grant, Interceptor, InterceptorError, Outcome, Output, Part, PendingCall,
     Registry, RegistryBuilder, Required, Rules, Session, Tool, ToolContext, ToolError, ToolFault, Verdict,
 };
-use bailiwick_journal::format::{Decision, Kind};
+use bailiwick_journal::format::{Decision, RecordKind};
 use bailiwick_journal::{Filter, Options};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::caveats::{Caveats, Scope};
@@ -348,7 +348,7 @@ fn consent_is_asked_for_what_would_run_and_only_if_it_could() {
     assert_eq!(code(call("p", json!({}))), "tool-too-often");
     assert_eq!(code(call("q", json!({ "then": "ask" }))), "budget-spent");
     drop(registry);
-    let asked = Filter { kind: Some(Kind::ApprovalAsked), ..Filter::default() };
+    let asked = Filter { kind: Some(RecordKind::ApprovalAsked), ..Filter::default() };
     assert_eq!(dir.records(asked).len(), 1, "no one is asked about a call that cannot run");
 }
 
@@ -381,15 +381,15 @@ fn everything_is_recorded_granted_or_denied() {
     assert_eq!(
         kinds,
         [
-            (Kind::ToolCalled, allow, ""),
-            (Kind::CapabilityGranted, allow, ""),
-            (Kind::ToolFinished, allow, ""),
-            (Kind::ToolCalled, allow, ""),
-            (Kind::CapabilityDenied, deny, "exec-not-granted"),
-            (Kind::ToolFinished, deny, "exec-not-granted"),
-            (Kind::ToolCalled, allow, ""),
-            (Kind::ToolFinished, allow, "tool-failed"),
-            (Kind::CapabilityDenied, deny, "tool-not-found"),
+            (RecordKind::ToolCalled, allow, ""),
+            (RecordKind::CapabilityGranted, allow, ""),
+            (RecordKind::ToolFinished, allow, ""),
+            (RecordKind::ToolCalled, allow, ""),
+            (RecordKind::CapabilityDenied, deny, "exec-not-granted"),
+            (RecordKind::ToolFinished, deny, "exec-not-granted"),
+            (RecordKind::ToolCalled, allow, ""),
+            (RecordKind::ToolFinished, allow, "tool-failed"),
+            (RecordKind::CapabilityDenied, deny, "tool-not-found"),
         ]
     );
     assert!(seen[1].3.is_some() && seen[2].3 == seen[1].3, "checks and ends name the call they belong to");
@@ -491,7 +491,7 @@ fn a_denial_is_recorded_with_what_is_granted_and_what_would_allow_it() {
         assert!(block(registry.dispatch(tool, args, &grant)).unwrap_err().denial().is_some());
     }
     drop(registry);
-    let filter = Filter { kind: Some(Kind::CapabilityDenied), ..Filter::default() };
+    let filter = Filter { kind: Some(RecordKind::CapabilityDenied), ..Filter::default() };
     let seen: Vec<_> = dir
         .records(filter)
         .iter()

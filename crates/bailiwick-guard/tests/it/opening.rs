@@ -47,7 +47,7 @@ fn under(
     runtime.block_on(registry.dispatch("with", json!({}), &caveats)).map(Output::into_value)
 }
 
-/// A granted folder with a file, and a secret outside it.
+/// A granted directory with a file, and a secret outside it.
 struct Scene {
     _temp: tempfile::TempDir,
     granted: PathBuf,
@@ -58,9 +58,9 @@ fn scene() -> Scene {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     let (granted, secret) = (base.join("granted"), base.join("secret"));
-    for (folder, text) in [(&granted, "public"), (&secret, "SECRET")] {
-        std::fs::create_dir_all(folder.join("sub")).unwrap();
-        std::fs::write(folder.join("sub/file"), text).unwrap();
+    for (directory, text) in [(&granted, "public"), (&secret, "SECRET")] {
+        std::fs::create_dir_all(directory.join("sub")).unwrap();
+        std::fs::write(directory.join("sub/file"), text).unwrap();
     }
     Scene { _temp: temp, granted, secret }
 }
@@ -125,7 +125,7 @@ fn opening_follows_links_only_as_far_as_is_granted() {
     );
 }
 
-/// Swaps `granted/door` between a folder inside and a link to the secret, as fast as it can.
+/// Swaps `granted/door` between a directory inside and a link to the secret, as fast as it can.
 fn swapping(scene: &Scene, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     let (door, aside, link) =
         (scene.granted.join("door"), scene.granted.join("aside"), scene.granted.join("link"));

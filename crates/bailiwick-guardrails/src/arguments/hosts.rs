@@ -73,7 +73,7 @@ enum Meaning {
 
 impl HostRules {
     /// The rules of a declared tool that may reach `net`; `None` if nothing says which arguments name hosts.
-    pub(crate) fn of(declared: &Tool, net: &NetScope) -> Option<Self> {
+    pub(crate) fn for_tool(declared: &Tool, net: &NetScope) -> Option<Self> {
         let marks = declared.arguments().clone();
         let by_name = declared.has_network_stance();
         let judges = by_name || marks.values().any(|access| *access == ArgumentAccess::Host);
@@ -227,7 +227,7 @@ mod tests {
         );
         let checked = Manifest::parse(&text).unwrap().check(&HostFacts::unknown()).unwrap();
         let declared = &checked.manifest().tools()[0];
-        let rules = HostRules::of(declared, checked.tool("t").unwrap().authority().net());
+        let rules = HostRules::for_tool(declared, checked.tool("t").unwrap().authority().net());
         rules.map_or(Ok(()), |rules| rules.judge("t", args).map_err(|denial| denial.to_string()))
     }
 

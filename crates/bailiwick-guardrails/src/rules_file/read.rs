@@ -17,7 +17,7 @@ const MAX_RULES: usize = 10_000;
 pub(super) fn read(text: &str) -> Result<Guardrails, Findings> {
     let node = document::parse(text)?;
     let mut found = Collector::default();
-    let mut fields = Fields::of(&node, "the guardrails file", SHAPE)?.closed();
+    let mut fields = Fields::from_node(&node, "the guardrails file", SHAPE)?.closed();
     let mut rails = Guardrails::default();
     if let Some(table) = fields.optional("capabilities") {
         rails.capabilities = mappings(table, &mut found);
@@ -47,7 +47,7 @@ fn rules<T>(
 }
 
 fn guard(node: &Node<'_>, found: &mut Collector) -> Option<Guard> {
-    let mut fields = found.keep(Fields::of(node, "a guard", SHAPE))?.closed();
+    let mut fields = found.keep(Fields::from_node(node, "a guard", SHAPE))?.closed();
     let target = found.keep(fields.required("match", SHAPE)).and_then(|node| target(node, found));
     let message = found.keep(fields.required("message", SHAPE)).and_then(|node| filled(node, found));
     let has = fields.optional("has").map(|node| texts(node, found)).unwrap_or_default();
@@ -60,7 +60,7 @@ fn guard(node: &Node<'_>, found: &mut Collector) -> Option<Guard> {
 }
 
 fn hook(node: &Node<'_>, found: &mut Collector) -> Option<Hook> {
-    let mut fields = found.keep(Fields::of(node, "a hook", SHAPE))?.closed();
+    let mut fields = found.keep(Fields::from_node(node, "a hook", SHAPE))?.closed();
     let target = fields.optional("match").and_then(|node| target(node, found));
     let result = fields.optional("result").and_then(|node| text(node, found));
     let on = fields.optional("on").and_then(|node| choice(node, RESULTS, found)).unwrap_or(On::Any);
@@ -70,7 +70,7 @@ fn hook(node: &Node<'_>, found: &mut Collector) -> Option<Hook> {
 }
 
 fn validator(node: &Node<'_>, found: &mut Collector) -> Option<Validator> {
-    let mut fields = found.keep(Fields::of(node, "a validator", SHAPE))?.closed();
+    let mut fields = found.keep(Fields::from_node(node, "a validator", SHAPE))?.closed();
     let name = found.keep(fields.required("name", SHAPE)).and_then(|node| filled(node, found));
     let text = fields.optional("match").and_then(|node| text(node, found));
     let when = conditions(fields.optional("when"), found);
@@ -82,7 +82,7 @@ fn validator(node: &Node<'_>, found: &mut Collector) -> Option<Validator> {
 }
 
 fn examples(node: &Node<'_>, found: &mut Collector) -> Examples {
-    let Some(fields) = found.keep(Fields::of(node, "a guard's examples", SHAPE)) else {
+    let Some(fields) = found.keep(Fields::from_node(node, "a guard's examples", SHAPE)) else {
         return Examples::default();
     };
     let mut fields = fields.closed();

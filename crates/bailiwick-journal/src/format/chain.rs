@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::encode::{self, Place};
+use super::encode::{self, ChainPosition};
 use super::{Digest, Event, Line, LineError, SEAL_DOMAIN, Seal, SessionId, Signature, VERSION};
 
 /// One line of a chain: its number and its hash.
@@ -105,7 +105,7 @@ impl Chain {
     pub fn push_event(&mut self, event: &Event, out: &mut Vec<u8>) -> Point {
         let start = out.len();
         let session = self.session.as_ref().map_or("", SessionId::as_str);
-        let place = Place { session, seq: self.next, prev: &self.prev, version: self.version };
+        let place = ChainPosition { session, seq: self.next, prev: &self.prev, version: self.version };
         encode::event(event, &place, out);
         self.advance(encode::finish(start, out))
     }
@@ -118,7 +118,7 @@ impl Chain {
         out: &mut Vec<u8>,
     ) -> Point {
         let (session, version) = (seal.session.as_str(), self.version);
-        let place = Place { session, seq: self.next, prev: &self.prev, version };
+        let place = ChainPosition { session, seq: self.next, prev: &self.prev, version };
         let mut unsigned = SEAL_DOMAIN.to_vec();
         encode::seal(seal, &place, None, &mut unsigned);
         let signature = sign(&unsigned);

@@ -10,7 +10,7 @@ mod tests;
 
 use super::FIRST_VERSION;
 use super::event::is_token;
-use super::{Decision, Digest, Enforcement, Entry, Event, Kind, MAX_LINE, Point, Record};
+use super::{Decision, Digest, Enforcement, Event, MAX_LINE, Point, Record, RecordBody, RecordKind};
 use super::{SEAL_DOMAIN, Seal, SealKind, SessionId, Signature, Text, VERSION, encode};
 use cursor::Cursor;
 
@@ -62,7 +62,7 @@ pub struct Line<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum What {
-    Event(Kind),
+    Event(RecordKind),
     Seal(SealKind, Digest, Signature),
 }
 
@@ -125,7 +125,7 @@ impl<'a> Line<'a> {
         }
         let what = fields.what()?;
         if version == FIRST_VERSION
-            && (fields.has_second_version() || matches!(what, What::Event(Kind::SandboxEnded)))
+            && (fields.has_second_version() || matches!(what, What::Event(RecordKind::SandboxEnded)))
         {
             return Err(LineError::Misplaced);
         }
@@ -164,7 +164,7 @@ impl<'a> Line<'a> {
     }
 
     /// The kind of event, unless it is a seal.
-    pub const fn kind(&self) -> Option<Kind> {
+    pub const fn kind(&self) -> Option<RecordKind> {
         match self.what {
             What::Event(kind) => Some(kind),
             What::Seal(..) => None,
@@ -193,14 +193,14 @@ impl<'a> Line<'a> {
 
     /// Whether the hash is that of the rest of the line.
     pub fn hash_holds(&self) -> bool {
-        Digest::of_parts(&[self.body, b"}"]) == self.hash
+        Digest::sha256_of_parts(&[self.body, b"}"]) == self.hash
     }
 
     /// For a seal: its public key, its signature, and the bytes that were signed.
     pub fn signed_bytes(&self) -> Option<(Digest, Signature, Vec<u8>)> {
         let What::Seal(kind, key, signature) = self.what else { return None };
         let Standing { session, seq, prev, .. } = &self.place;
-        let place = encode::Place { session, seq: *seq, prev, version: self.version };
+        let place = encode::ChainPosition { session, seq: *seq, prev, version: self.version };
         let seal = self.seal(kind, key)?;
         let mut bytes = SEAL_DOMAIN.to_vec();
         encode::seal(&seal, &place, None, &mut bytes);
@@ -210,8 +210,8 @@ impl<'a> Line<'a> {
     /// The line as an owned record.
     pub fn record(&self) -> Option<Record> {
         let entry = match self.what {
-            What::Event(kind) => Entry::Event(self.fields.event(kind, self.place.time)),
-            What::Seal(kind, key, signature) => Entry::Seal(self.seal(kind, key)?, signature),
+            What::Event(kind) => RecordBody::Event(self.fields.event(kind, self.place.time)),
+            What::Seal(kind, key, signature) => RecordBody::Seal(self.seal(kind, key)?, signature),
         };
         let session = self.place.session.parse().ok()?;
         let Standing { seq, prev, .. } = self.place;
@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
 
     fn what(&self) -> Result<What, LineError> {
         let name = self.kind.ok_or(LineError::Missing("kind"))?;
-        if let Some(kind) = Kind::from_name(name) {
+        if let Some(kind) = RecordKind::from_name(name) {
             let sealed = self.key.is_some() || self.sig.is_some();
             let pointed = self.head.is_some() || self.head_seq.is_some();
             return if sealed || pointed { Err(LineError::Misplaced) } else { Ok(What::Event(kind)) };
@@ -345,7 +345,7 @@ impl<'a> Fields<'a> {
         Ok(Standing { session, seq, prev, time })
     }
 
-    fn event(&self, kind: Kind, time: u64) -> Event {
+    fn event(&self, kind: RecordKind, time: u64) -> Event {
         let text = |raw: Option<&str>| raw.map(|raw| Text::from(unescape(raw)));
         Event {
             kind,

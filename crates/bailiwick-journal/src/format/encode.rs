@@ -5,7 +5,7 @@
 use super::{Digest, Event, MAX_INTEGER, Seal, Signature};
 
 /// Where a record stands in its chain.
-pub(super) struct Place<'a> {
+pub(super) struct ChainPosition<'a> {
     pub(super) session: &'a str,
     pub(super) seq: u64,
     pub(super) prev: &'a Digest,
@@ -13,7 +13,7 @@ pub(super) struct Place<'a> {
 }
 
 /// Writes the event, up to and with the closing brace, without `hash`.
-pub(super) fn event(event: &Event, place: &Place<'_>, out: &mut Vec<u8>) {
+pub(super) fn event(event: &Event, place: &ChainPosition<'_>, out: &mut Vec<u8>) {
     let mut o = Members::open(out);
     o.text("agent", event.agent());
     o.text("args", event.args());
@@ -50,7 +50,7 @@ pub(super) fn event(event: &Event, place: &Place<'_>, out: &mut Vec<u8>) {
 }
 
 /// Writes the seal, up to and with the closing brace, without `hash`. Without `signature`: what is signed.
-pub(super) fn seal(seal: &Seal, place: &Place<'_>, signature: Option<&Signature>, out: &mut Vec<u8>) {
+pub(super) fn seal(seal: &Seal, place: &ChainPosition<'_>, signature: Option<&Signature>, out: &mut Vec<u8>) {
     let mut o = Members::open(out);
     o.digest("head", seal.point.as_ref().map(|point| &point.hash));
     o.integer("head_seq", seal.point.as_ref().map(|point| point.seq));
@@ -72,7 +72,7 @@ pub(super) fn seal(seal: &Seal, place: &Place<'_>, signature: Option<&Signature>
 
 /// Turns the record that starts at `start` into a line: hashes it and puts `hash` and a newline last.
 pub(super) fn finish(start: usize, out: &mut Vec<u8>) -> Digest {
-    let hash = Digest::of(out.get(start..).unwrap_or_default());
+    let hash = Digest::sha256(out.get(start..).unwrap_or_default());
     out.pop();
     out.extend_from_slice(b",\"hash\":\"");
     hash.push_hex(out);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The kinds of event, with names that never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RecordKind {
     /// A capability was asked for and is within the grant.
     CapabilityGranted,
     /// A capability was asked for and is not within the grant.
@@ -41,7 +41,7 @@ pub enum Kind {
     Fault,
 }
 
-impl Kind {
+impl RecordKind {
     /// Every kind.
     pub const ALL: [Self; 15] = [
         Self::CapabilityGranted,
@@ -183,7 +183,7 @@ pub(super) fn is_token(text: &str) -> bool {
 /// One event. Made by [`Event::new`] and the methods named after the fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) decision: Option<Decision>,
     pub(super) time: u64,
     pub(super) parent: Option<u64>,
@@ -239,7 +239,7 @@ macro_rules! values {
 
 impl Event {
     /// An event of `kind` that says nothing else yet. `time` 0 means: when it is appended.
-    pub const fn new(kind: Kind) -> Self {
+    pub const fn new(kind: RecordKind) -> Self {
         Self {
             kind,
             decision: None,
@@ -303,7 +303,7 @@ impl Event {
     }
 
     /// What kind of event it is.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> RecordKind {
         self.kind
     }
 

@@ -70,7 +70,7 @@ pub struct Record {
     /// The version of its line.
     pub version: u64,
     /// What it says.
-    pub entry: Entry,
+    pub entry: RecordBody,
 }
 
 /// What a line says.
@@ -79,7 +79,7 @@ pub struct Record {
     clippy::large_enum_variant,
     reason = "nearly every line is an event: a box would be one allocation a line"
 )]
-pub enum Entry {
+pub enum RecordBody {
     /// Something happened.
     Event(Event),
     /// Something is vouched for.
@@ -90,16 +90,16 @@ impl Record {
     /// The event, if it is one.
     pub const fn event(&self) -> Option<&Event> {
         match &self.entry {
-            Entry::Event(event) => Some(event),
-            Entry::Seal(..) => None,
+            RecordBody::Event(event) => Some(event),
+            RecordBody::Seal(..) => None,
         }
     }
 
     /// When it was written, in microseconds since 1970.
     pub const fn time(&self) -> u64 {
         match &self.entry {
-            Entry::Event(event) => event.time(),
-            Entry::Seal(seal, _) => seal.time,
+            RecordBody::Event(event) => event.time(),
+            RecordBody::Seal(seal, _) => seal.time,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The codes and kinds in `docs/journal.md` are the ones in the code.
 use bailiwick_journal::JournalFault;
-use bailiwick_journal::format::{Decision, Kind, MAX_LINE, SEAL_DOMAIN, SealKind, Tamper};
+use bailiwick_journal::format::{Decision, MAX_LINE, RecordKind, SEAL_DOMAIN, SealKind, Tamper};
 use std::collections::BTreeSet;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
@@ -9,7 +9,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md")
 fn every_name_is_in_the_docs() {
     let docs = std::fs::read_to_string(DOCS).unwrap();
     let names =
-        Kind::ALL.iter().map(|kind| kind.name()).chain(Tamper::ALL.iter().map(|tamper| tamper.code()));
+        RecordKind::ALL.iter().map(|kind| kind.name()).chain(Tamper::ALL.iter().map(|tamper| tamper.code()));
     let names = names.chain(SealKind::ALL.iter().map(|kind| kind.name())).chain(JournalFault::CODES);
     let names = names.chain(Decision::ALL.iter().map(|decision| decision.name()));
     let domain = std::str::from_utf8(SEAL_DOMAIN).unwrap().trim_end();

@@ -1,5 +1,5 @@
 //! Filters, following, and lines that cannot be read.
-use bailiwick_journal::format::{Decision, Event, Kind, Record};
+use bailiwick_journal::format::{Decision, Event, Record, RecordKind};
 use bailiwick_journal::{Filter, Follow, Options, last_records, records, sessions};
 use bailiwick_testkit::journal::{Dir, event, session};
 use std::fs;
@@ -8,10 +8,13 @@ fn journal() -> Dir {
     let dir = Dir::new();
     for name in ["a", "b"] {
         let journal = dir.open(name, Options::default());
-        let denied = Event::new(Kind::CapabilityDenied).with_decision(Decision::Deny).with_tool("net\"x");
+        let denied =
+            Event::new(RecordKind::CapabilityDenied).with_decision(Decision::Deny).with_tool("net\"x");
         journal.append(denied.at(100)).unwrap();
-        journal.append(Event::new(Kind::CapabilityGranted).with_decision(Decision::Allow).at(200)).unwrap();
-        journal.append(Event::new(Kind::ToolFinished).with_tool("shell").at(300)).unwrap();
+        journal
+            .append(Event::new(RecordKind::CapabilityGranted).with_decision(Decision::Allow).at(200))
+            .unwrap();
+        journal.append(Event::new(RecordKind::ToolFinished).with_tool("shell").at(300)).unwrap();
         journal.close().unwrap();
     }
     dir

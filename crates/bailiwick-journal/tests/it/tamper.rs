@@ -1,5 +1,5 @@
 //! Every kind of tampering is found and located.
-use bailiwick_journal::format::{Chain, Digest, Entry, Line, Point, Signature, Tamper};
+use bailiwick_journal::format::{Chain, Digest, Line, Point, RecordBody, Signature, Tamper};
 use bailiwick_journal::{Expected, Options, local_fingerprint};
 use bailiwick_testkit::journal::{Dir, event, session};
 use std::fs;
@@ -50,7 +50,7 @@ fn finds(file: &str, line: usize, tamper: Tamper, change: impl FnOnce(&mut Vec<S
 fn rehash(line: &str, change: impl FnOnce(String) -> String) -> String {
     let (body, _) = line.split_once(",\"hash\":").unwrap();
     let body = change(format!("{body}}}"));
-    let hash = Digest::of(body.as_bytes());
+    let hash = Digest::sha256(body.as_bytes());
     format!("{},\"hash\":\"{hash}\"}}\n", body.strip_suffix('}').unwrap())
 }
 
@@ -65,8 +65,8 @@ fn rechain(
         .map(|record| {
             let mut out = Vec::new();
             match record.entry {
-                Entry::Event(event) => chain.push_event(&event, &mut out),
-                Entry::Seal(mut seal, signature) => {
+                RecordBody::Event(event) => chain.push_event(&event, &mut out),
+                RecordBody::Seal(mut seal, signature) => {
                     seal.key = sign(b"", signature).0.unwrap_or(seal.key);
                     chain.push_seal(&seal, |bytes| sign(bytes, signature).1, &mut out)
                 }
@@ -127,7 +127,7 @@ fn a_line_from_another_session() {
 
 #[test]
 fn a_first_line_that_is_none() {
-    let one = Digest::of(b"").to_string();
+    let one = Digest::sha256(b"").to_string();
     finds(A, 1, Tamper::BadGenesis, |l| {
         l[0] = rehash(&l[0], |body| body.replace(&Digest::ZERO.to_string(), &one));
     });
@@ -314,7 +314,7 @@ fn a_changed_index() {
 fn continued(dir: &Dir, key: Option<Digest>, sign: impl Fn(&[u8], Signature) -> Signature) {
     let mut text = lines(dir, A);
     let last = Line::parse(text[14].trim_end().as_bytes()).unwrap().record().unwrap();
-    let Entry::Seal(mut seal, signature) = last.entry else { return };
+    let RecordBody::Seal(mut seal, signature) = last.entry else { return };
     seal.key = key.unwrap_or(seal.key);
     let mut chain = Chain::genesis(session("a")).after(Point { seq: 14, hash: last.hash });
     let mut out = Vec::new();

@@ -98,8 +98,8 @@ impl Backend {
             }
             Self::Runc | Self::Crun => {
                 let bundle = Bundle::make(&readlink)?;
-                command.args(["--root"]).arg(bundle.folder.join("state"));
-                command.args(["run", "--bundle"]).arg(&bundle.folder).arg(bundle.name());
+                command.args(["--root"]).arg(bundle.directory.join("state"));
+                command.args(["run", "--bundle"]).arg(&bundle.directory).arg(bundle.name());
                 answer(&mut command)
             }
         }
@@ -136,41 +136,41 @@ fn wait(child: &mut Child, limit: Duration) -> bool {
     false
 }
 
-/// A folder with a minimal container, removed when dropped.
+/// A directory with a minimal container, removed when dropped.
 struct Bundle {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Bundle {
     fn make(readlink: &Path) -> Result<Self, String> {
-        let folder = private_folder(Path::new("/tmp")).map_err(|fault| fault.to_string())?;
-        let bundle = Self { folder };
+        let directory = private_directory(Path::new("/tmp")).map_err(|fault| fault.to_string())?;
+        let bundle = Self { directory };
         let config = config(readlink).to_string();
-        fs::create_dir(bundle.folder.join("rootfs")).map_err(|fault| fault.to_string())?;
-        fs::write(bundle.folder.join("config.json"), config).map_err(|fault| fault.to_string())?;
+        fs::create_dir(bundle.directory.join("rootfs")).map_err(|fault| fault.to_string())?;
+        fs::write(bundle.directory.join("config.json"), config).map_err(|fault| fault.to_string())?;
         Ok(bundle)
     }
 
-    /// The container's name: the folder's, which is not used twice.
+    /// The container's name: the directory's, which is not used twice.
     fn name(&self) -> &std::ffi::OsStr {
-        self.folder.file_name().unwrap_or_default()
+        self.directory.file_name().unwrap_or_default()
     }
 }
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// A new folder that only this user can look into, with a name that nobody can guess.
-pub(super) fn private_folder(within: &Path) -> std::io::Result<PathBuf> {
+/// A new directory that only this user can look into, with a name that nobody can guess.
+pub(super) fn private_directory(within: &Path) -> std::io::Result<PathBuf> {
     let mut random = [0; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let folder = within.join(format!("bailiwick-{name}"));
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
+    let directory = within.join(format!("bailiwick-{name}"));
+    fs::DirBuilder::new().mode(0o700).create(&directory)?;
+    Ok(directory)
 }
 
 /// A container that shows the host's programs, read-only, in namespaces of its own.

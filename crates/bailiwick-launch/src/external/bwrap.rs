@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, seek};
 use rustix::io::{Errno, write};
 
-use super::{Folder, Program, options_of, plain_command, unusable, values};
+use super::{Directory, Program, options_of, plain_command, unusable, values};
 
 /// The artifact's own files that are not shown inside.
 const OWN: [&str; 2] = ["bwrap.sh", "bwrap.args"];
@@ -21,19 +21,19 @@ pub(super) fn command_line(
     plan: &Plan,
     artifact: &Artifact,
     command: &Program,
-    folder: Folder,
+    directory: Directory,
 ) -> Result<HostCommand, Refusal> {
     let program = find("bwrap").ok_or_else(|| unusable("bwrap", "it is gone", "install bubblewrap"))?;
     let mut plain = plain_command(&program, command);
     let mut inherited = Vec::new();
     for file in artifact.files().iter().filter(|file| !OWN.contains(&&*file.name)) {
-        plain.arg("--ro-bind").arg(folder.path().join(&file.name)).arg(format!("/{}", file.name));
+        plain.arg("--ro-bind").arg(directory.path().join(&file.name)).arg(format!("/{}", file.name));
     }
     let options = options_of(plan, artifact);
     let (end, options) =
         options.split_last().filter(|(end, _)| *end == "--").ok_or_else(|| odd("no `--`"))?;
     if artifact.files().iter().any(|file| file.name == "bwrap.args") {
-        let file = open(folder.path().join("bwrap.args"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let file = open(directory.path().join("bwrap.args"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let file = file.map_err(fault)?;
         plain.arg("--args").arg(file.as_raw_fd().to_string());
         inherited.push(file);
@@ -44,7 +44,7 @@ pub(super) fn command_line(
     plain.arg("--args").arg(passed.as_raw_fd().to_string());
     inherited.push(passed);
     plain.arg(end).arg(&command.program).args(&command.args);
-    Ok(HostCommand { command: plain, inherited, kept: Some(Box::new(folder)), teardown: None })
+    Ok(HostCommand { command: plain, inherited, kept: Some(Box::new(directory)), teardown: None })
 }
 
 /// The values of variables as bubblewrap's own arguments, in memory that only it reads.

@@ -5,13 +5,13 @@ use bailiwick_confine::{HostCommand, Refusal};
 use bailiwick_policy::artifact::Artifact;
 use bailiwick_policy::plan::Plan;
 
-use super::{Folder, Program, options_of, plain_command, unusable, values};
+use super::{Directory, Program, options_of, plain_command, unusable, values};
 
 pub(super) fn command_line(
     plan: &Plan,
     artifact: &Artifact,
     command: &Program,
-    folder: Folder,
+    directory: Directory,
 ) -> Result<HostCommand, Refusal> {
     let odd = || unusable("firejail", "its command line is not understood", "compile it again");
     let program = find("firejail").ok_or_else(|| unusable("firejail", "it is gone", "install firejail"))?;
@@ -26,10 +26,10 @@ pub(super) fn command_line(
     plain.envs(values(plan, command));
     for word in after.iter().skip(1) {
         match word.strip_prefix("--profile=") {
-            Some(profile) => plain.arg(format!("--profile={}", folder.path().join(profile).display())),
+            Some(profile) => plain.arg(format!("--profile={}", directory.path().join(profile).display())),
             None => plain.arg(word),
         };
     }
     plain.arg(&command.program).args(&command.args);
-    Ok(HostCommand { command: plain, inherited: Vec::new(), kept: Some(Box::new(folder)), teardown: None })
+    Ok(HostCommand { command: plain, inherited: Vec::new(), kept: Some(Box::new(directory)), teardown: None })
 }

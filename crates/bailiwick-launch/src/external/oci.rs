@@ -9,33 +9,33 @@ use bailiwick_confine::{HostCommand, Refusal};
 use bailiwick_policy::plan::Plan;
 use serde_json::{Value, json};
 
-use super::{Backend, Folder, Program, plain_command, unusable, values};
+use super::{Backend, Directory, Program, plain_command, unusable, values};
 
 pub(super) fn command_line(
     backend: Backend,
     plan: &Plan,
     command: &Program,
-    folder: Folder,
+    directory: Directory,
 ) -> Result<HostCommand, Refusal> {
     let name = backend.as_str();
     let program = find(name).ok_or_else(|| unusable(name, "it is gone", "install it"))?;
     let root = rustix::process::geteuid().is_root();
-    let source = folder.path().join(if root { "config.json" } else { "config.rootless.json" });
+    let source = directory.path().join(if root { "config.json" } else { "config.rootless.json" });
     let text = std::fs::read_to_string(&source).ok();
     let config = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let odd = || unusable(name, "its bundle is not understood", "compile it again");
     let config = filled(config.ok_or_else(odd)?, plan, command, root).ok_or_else(odd)?;
-    folder.put("config.json", &config.to_string())?;
-    let state = folder.path().join("state");
+    directory.put("config.json", &config.to_string())?;
+    let state = directory.path().join("state");
     let mut plain = plain_command(&program, command);
-    plain.arg("--root").arg(&state).args(["run", "--bundle"]).arg(folder.path()).arg(folder.name());
-    plain.current_dir(folder.path());
+    plain.arg("--root").arg(&state).args(["run", "--bundle"]).arg(directory.path()).arg(directory.name());
+    plain.current_dir(directory.path());
     let mut teardown = process::Command::new(&program);
-    teardown.env_clear().arg("--root").arg(&state).args(["delete", "--force"]).arg(folder.name());
+    teardown.env_clear().arg("--root").arg(&state).args(["delete", "--force"]).arg(directory.name());
     Ok(HostCommand {
         command: plain,
         inherited: Vec::new(),
-        kept: Some(Box::new(folder)),
+        kept: Some(Box::new(directory)),
         teardown: Some(teardown),
     })
 }
@@ -65,13 +65,13 @@ fn filled(mut config: Value, plan: &Plan, command: &Program, root: bool) -> Opti
     Some(config)
 }
 
-/// Whether a folder lies in something that the container shows.
-fn is_shown(config: &Value, folder: &Path) -> bool {
+/// Whether a directory lies in something that the container shows.
+fn is_shown(config: &Value, directory: &Path) -> bool {
     let mounts = config.get("mounts").and_then(Value::as_array);
     let shown = |mount: &Value| {
         let kind = mount.get("type").and_then(Value::as_str).map(OsStr::new);
         let place = mount.get("destination").and_then(Value::as_str);
-        kind == Some(OsStr::new("bind")) && place.is_some_and(|place| folder.starts_with(place))
+        kind == Some(OsStr::new("bind")) && place.is_some_and(|place| directory.starts_with(place))
     };
     mounts.is_some_and(|mounts| mounts.iter().any(shown))
 }

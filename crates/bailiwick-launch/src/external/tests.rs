@@ -87,7 +87,7 @@ fn artifact(target: &'static str, plan: &Plan, argv: &[&str], files: &[(&str, &s
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         files: files.iter().map(file).collect(),
         notes: vec!["a note".to_owned()],
-        coverage: Coverage::of(|_| Held::kernel("as the compiler says")),
+        coverage: Coverage::from_fn(|_| Held::kernel("as the compiler says")),
     };
     Artifact::new(target, plan, emitted, Provenance { manifest: None, compiler: "test".to_owned() })
 }
@@ -152,10 +152,10 @@ fn each_backend_runs_a_command_with_its_variables_and_nothing_else() {
         assert_eq!(launched.status().details, ["a note"]);
         assert_eq!(launched.wait().unwrap(), Exit::Code(7), "{}", artifact.target());
         drop(launched);
-        // Standard descriptors, the folder that is listed, and nothing of ours.
+        // Standard descriptors, the directory that is listed, and nothing of ours.
         assert_eq!(all(output), "s3cret \n0\n4\n", "{}", artifact.target());
         let left = std::fs::read_dir(scratch.path()).unwrap().count();
-        assert_eq!(left, 0, "{}: its folder is gone", artifact.target());
+        assert_eq!(left, 0, "{}: its directory is gone", artifact.target());
     }
 }
 
@@ -230,7 +230,7 @@ fn what_is_not_a_backend_or_below_the_floor_is_refused() {
             argv: weak.argv().to_vec(),
             files: Vec::new(),
             notes: Vec::new(),
-            coverage: Coverage::of(|_| Held::unsupported("nothing")),
+            coverage: Coverage::from_fn(|_| Held::unsupported("nothing")),
         };
         weak = Artifact::new("bwrap", &plan, emitted, Provenance { manifest: None, compiler: String::new() });
         assert!(refused(&weak, &Options::default()).contains("cannot hold what is demanded"));

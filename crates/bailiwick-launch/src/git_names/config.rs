@@ -5,7 +5,7 @@
 
 /// One variable of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ConfigVariable {
     /// Its section in lower case, without the subsection.
     pub(super) section: String,
     /// Its name in lower case.
@@ -41,7 +41,7 @@ const COMMANDS: [(&str, &str); 20] = [
     ("uploadpack", "packobjectshook"),
 ];
 
-impl Entry {
+impl ConfigVariable {
     pub(super) fn is(&self, section: &str, name: &str) -> bool {
         self.section == section && self.name == name
     }
@@ -66,7 +66,7 @@ impl Entry {
 }
 
 /// The variables of a configuration, in order. Reading ends at the first line that git would refuse.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<ConfigVariable> {
     let mut found = Vec::new();
     let mut section = String::new();
     let mut rest = Scanner { rest: text.strip_prefix('\u{feff}').unwrap_or(text) };
@@ -78,7 +78,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
             },
             '#' | ';' => rest.skip_line(),
             c if c.is_ascii_alphabetic() && !section.is_empty() => match rest.variable(c) {
-                Some((name, value)) => found.push(Entry { section: section.clone(), name, value }),
+                Some((name, value)) => found.push(ConfigVariable { section: section.clone(), name, value }),
                 None => break,
             },
             _ => break,

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use bailiwick_journal::format::{Kind, Record};
+use bailiwick_journal::format::{Record, RecordKind};
 use bailiwick_journal::{Filter, Options, SharedJournal};
 use bailiwick_launch::{
     Command, Exit, HostPlanner, Launch, LaunchError, Launched, Launcher, Pipes, RecordError, Recorder,
@@ -69,7 +69,7 @@ fn what_cannot_be_recorded_is_not_started() {
     }
 }
 
-fn events(records: &[Record], kind: Kind) -> Vec<&Record> {
+fn events(records: &[Record], kind: RecordKind) -> Vec<&Record> {
     records.iter().filter(|record| record.event().is_some_and(|event| event.kind() == kind)).collect()
 }
 
@@ -82,13 +82,14 @@ fn the_start_stands_in_the_journal_while_the_program_runs() {
     let mut said = [0; 8];
     ends.stdout.read_exact(&mut said).unwrap();
     let records = journal.records(Filter::default());
-    assert_eq!(events(&records, Kind::SandboxStarted).len(), 1);
-    assert_eq!(events(&records, Kind::SandboxEnded).len(), 0);
+    assert_eq!(events(&records, RecordKind::SandboxStarted).len(), 1);
+    assert_eq!(events(&records, RecordKind::SandboxEnded).len(), 0);
     drop(ends.stdin);
     let exit = running.wait().unwrap();
     running.finish(&exit.to_string()).unwrap();
     let records = journal.records(Filter::default());
-    let (began, ended) = (events(&records, Kind::SandboxStarted), events(&records, Kind::SandboxEnded));
+    let (began, ended) =
+        (events(&records, RecordKind::SandboxStarted), events(&records, RecordKind::SandboxEnded));
     let event = ended[0].event().unwrap();
     assert_eq!((event.parent(), event.reason()), (Some(began[0].seq), Some("exit code 3")));
     assert!(event.duration_us().is_some());
@@ -117,7 +118,7 @@ fn a_start_that_did_not_happen_is_recorded_as_such() {
         Ok(started) => {
             assert!(started.is_err(), "it is no program");
             let records = journal.records(Filter::default());
-            let ended = events(&records, Kind::SandboxEnded);
+            let ended = events(&records, RecordKind::SandboxEnded);
             assert_eq!(ended[0].event().unwrap().reason(), Some("it did not start"));
         }
     }

@@ -104,7 +104,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// What the parameters of a call say. An answer to us is taken out of them.
-    pub(super) fn of(params: &mut Map<String, Value>, is_modern: bool, desk: &ConsentDesk) -> Self {
+    pub(super) fn from_params(params: &mut Map<String, Value>, is_modern: bool, desk: &ConsentDesk) -> Self {
         let capabilities = params.get("_meta").and_then(|meta| meta.get(CAPABILITIES));
         let can_elicit = is_modern && capabilities.is_some_and(can_elicit);
         let state = params.get("requestState").and_then(Value::as_str);

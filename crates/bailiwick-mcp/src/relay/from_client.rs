@@ -168,7 +168,7 @@ impl AskedCall {
         let wrong =
             |message: &str| Malformed { id: Some(id.clone()), code: INVALID_PARAMS, message: message.into() };
         let is_modern = is_modern(&params);
-        let caller = Caller::of(&mut params, is_modern, &shared.desk);
+        let caller = Caller::from_params(&mut params, is_modern, &shared.desk);
         let line = with_own_answers(shared, &caller, &params, line)
             .ok_or_else(|| wrong("Invalid params: `inputResponses` cannot be passed on"))?;
         let (name, args, field) = if method == "tools/call" {

@@ -101,7 +101,7 @@ impl<S: Servers> Listener<S> {
             self.servers.refused(&malformed.message);
             json_answer(StatusCode::BAD_REQUEST, malformed.to_line())
         })?;
-        let seen = Seen::of(&message);
+        let seen = Seen::from_message(&message);
         let lifecycle = headers::lifecycle(headers, Some(&seen))?;
         headers::repeat_the_body(headers, &seen)?;
         match lifecycle {

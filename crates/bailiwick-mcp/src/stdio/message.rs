@@ -48,7 +48,7 @@ impl Malformed {
         Self::new(ErrorCode::INVALID_PARAMS, format!("Invalid params: {}", message.into()))
     }
 
-    fn of(self, id: Option<RequestId>) -> Self {
+    fn with_id(self, id: Option<RequestId>) -> Self {
         Self { id, ..self }
     }
 
@@ -57,16 +57,16 @@ impl Malformed {
     }
 
     pub(super) fn repeated(id: RequestId) -> Self {
-        Self::request("a request of this id waits for its answer").of(Some(id))
+        Self::request("a request of this id waits for its answer").with_id(Some(id))
     }
 
     pub(super) fn shut_down(id: RequestId) -> Self {
-        Self::request("the session was shut down; only `exit` is left").of(Some(id))
+        Self::request("the session was shut down; only `exit` is left").with_id(Some(id))
     }
 
     pub(super) fn busy(id: RequestId) -> Self {
         let message = "busy: too many requests wait for their answers; ask again when one has ended";
-        Self::new(OWN_ERROR, message).of(Some(id))
+        Self::new(OWN_ERROR, message).with_id(Some(id))
     }
 
     pub(crate) const fn code(&self) -> ErrorCode {
@@ -111,7 +111,7 @@ fn unreadable(line: &[u8], error: &serde_json::Error) -> Malformed {
         Category::Syntax | Category::Eof | Category::Io => {
             Malformed::new(ErrorCode::PARSE_ERROR, format!("Parse error: {error}"))
         }
-        Category::Data => Malformed::request(error.to_string()).of(id_of(line)),
+        Category::Data => Malformed::request(error.to_string()).with_id(id_of(line)),
     }
 }
 
@@ -136,7 +136,7 @@ fn id(value: Value) -> Result<RequestId, Malformed> {
 
 fn envelope(mut fields: Fields) -> Result<ClientJsonRpcMessage, Malformed> {
     let id = fields.remove("id").map(id).transpose()?;
-    let malformed = |malformed: Malformed| malformed.of(id.clone());
+    let malformed = |malformed: Malformed| malformed.with_id(id.clone());
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(malformed(Malformed::request("`jsonrpc` is \"2.0\"")));
     }

@@ -44,7 +44,7 @@ async fn a_last_line_needs_no_newline() {
 }
 
 #[tokio::test]
-async fn nobody_who_reads_ends_the_session_and_what_runs() {
+async fn a_closed_output_ends_the_session_and_what_runs() {
     let mut talk = Talk::start();
     talk.send(call(1, "slow", json!({})).to_string().as_bytes()).await;
     talk.runs(1).await;
@@ -70,7 +70,7 @@ async fn who_started_it_can_stop_it() {
 }
 
 #[tokio::test]
-async fn requests_that_nobody_reads_the_answers_of_do_not_pile_up() {
+async fn requests_with_unread_answers_do_not_pile_up() {
     let mut talk = Talk::start();
     let text = "x".repeat(1000);
     let line = |id: usize| call(id, "echo", json!({ "text": text })).to_string();

@@ -118,8 +118,8 @@ impl Talk {
     }
 
     pub(crate) fn with_guidance(guidance: Option<&str>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), new_session().unwrap(), Options::default()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path(), new_session().unwrap(), Options::default()).unwrap();
         let slow = Slow::default();
         let running = Arc::clone(&slow.0);
         let registry = Registry::builder(journal, Session::new("/")).tool(Echo).tool(slow).build().unwrap();
@@ -138,7 +138,7 @@ impl Talk {
         let stop = CancellationToken::new();
         let served = tokio::spawn(stdio::serve(server, reader, writer, stop.clone()));
         let output = BufReader::new(output).lines();
-        Self { input: Some(input), output, served, running, stop, journal: folder }
+        Self { input: Some(input), output, served, running, stop, journal: directory }
     }
 
     /// Writes one line.

@@ -23,7 +23,7 @@ struct Published {
     tools: Option<Vec<Value>>,
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/published");
     std::env::var_os("BAILIWICK_PUBLISHED").map_or_else(own, PathBuf::from)
 }
@@ -31,7 +31,7 @@ fn folder() -> PathBuf {
 /// Every step of every server: its name, both versions, and what they say.
 fn steps() -> Vec<(String, ServerSurface, ServerSurface)> {
     let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        std::fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     files.sort();
     let mut steps = Vec::new();

@@ -45,7 +45,7 @@ impl Authority {
     ///
     /// # Errors
     /// A finding if a path variable is left.
-    pub fn of(capabilities: &[Capability]) -> Result<Self, Finding> {
+    pub fn from_capabilities(capabilities: &[Capability]) -> Result<Self, Finding> {
         let mut parts = Parts::default();
         for capability in capabilities {
             parts.add(capability)?;

@@ -93,7 +93,7 @@ impl Authority {
     /// # Errors
     /// A finding if the capability still has a path variable.
     pub fn explain_capability(&self, capability: &Capability) -> Result<Explanation, Finding> {
-        let asked = Self::of(std::slice::from_ref(capability))?;
+        let asked = Self::from_capabilities(std::slice::from_ref(capability))?;
         let Some((axis, example)) = axis_and_example(capability) else {
             return Err(Finding::new(Code::AssertId, format!("`{capability}` is a promise, not a request"))
                 .help("ask about an `fs`, `net`, `exec`, `env`, `ipc` or `clock` capability"));
@@ -111,7 +111,7 @@ impl Authority {
     /// The capability with only those of its actions that are not allowed yet.
     fn lacking(&self, capability: &Capability) -> Capability {
         let lacks = |part: &Capability| {
-            !Self::of(std::slice::from_ref(part)).is_ok_and(|asked| asked.within(self).holds())
+            !Self::from_capabilities(std::slice::from_ref(part)).is_ok_and(|asked| asked.within(self).holds())
         };
         let parts: Vec<Capability> = match capability {
             Capability::Fs { actions, path } => {
@@ -244,8 +244,8 @@ fn smallest_rule(request: &NetRequest) -> NetRule {
         Speak::HiddenTls => Speech::Connect { raw: false, ech: true },
         Speak::Raw => Speech::Connect { raw: true, ech: false },
         Speak::Http { scheme, method, path } => Speech::Http {
-            schemes: crate::net::Schemes::of(&[*scheme]),
-            methods: crate::net::Methods::of([*method]),
+            schemes: crate::net::Schemes::from_list(&[*scheme]),
+            methods: crate::net::Methods::from_methods([*method]),
             path: match path {
                 UrlPath::Clear(path) => PathPattern::below(&writable_part(path)),
                 UrlPath::Ambiguous { .. } => PathPattern::everything(),

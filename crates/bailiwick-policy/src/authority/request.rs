@@ -11,15 +11,15 @@ use crate::path::AbsPath;
 /// One concrete act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Read a file or list a folder.
+    /// Read a file or list a directory.
     Read(AbsPath),
     /// Map a file as code.
     MapCode(AbsPath),
     /// Change a file.
     Write(AbsPath),
-    /// Create a file or folder.
+    /// Create a file or directory.
     Create(AbsPath),
-    /// Delete a file or folder.
+    /// Delete a file or directory.
     Delete(AbsPath),
     /// Speak to a host.
     Net(NetRequest),
@@ -44,7 +44,7 @@ pub struct Spawn {
     pub program: Program,
     /// It brings a sandbox of its own.
     pub nested_sandbox: bool,
-    /// It lies in a folder that the sandbox can write.
+    /// It lies in a directory that the sandbox can write.
     pub from_writable: bool,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Request {
                 if spawn.nested_sandbox {
                     f.write_str(" with a sandbox of its own")?;
                 }
-                if spawn.from_writable { f.write_str(" from a writable folder") } else { Ok(()) }
+                if spawn.from_writable { f.write_str(" from a writable directory") } else { Ok(()) }
             }
             Self::ReadEnv(name) => write!(f, "see the variable {name}"),
             Self::InjectEnv(name) => write!(f, "be given the variable {name}"),

@@ -87,9 +87,9 @@ fn universe() -> Vec<Request> {
     all
 }
 
-fn of(lines: &[&str]) -> Authority {
+fn authority_of(lines: &[&str]) -> Authority {
     let capabilities: Vec<Capability> = lines.iter().map(|line| line.parse().unwrap()).collect();
-    Authority::of(&capabilities).unwrap()
+    Authority::from_capabilities(&capabilities).unwrap()
 }
 
 /// Lines, a call bound and a generation.
@@ -101,7 +101,7 @@ fn build((lines, calls, generation): &Recipe) -> Authority {
         None => FlagMap::uniform(ALLOWED),
         Some(number) => FlagMap::union_of([(Some(*number), ALLOWED)]),
     };
-    of(lines).with_bounds(bound, generations)
+    authority_of(lines).with_bounds(bound, generations)
 }
 
 fn any_authority() -> impl Strategy<Value = Recipe> {
@@ -170,15 +170,15 @@ proptest! {
         prop_assert_eq!(explanation.is_allowed(), authority.allows(request));
         prop_assert_eq!(explanation.deciding().is_empty(), !explanation.is_allowed());
         if let Some(grant) = explanation.smallest_grant() {
-            prop_assert!(Authority::of(std::slice::from_ref(grant)).unwrap().allows(request), "{} does not allow {}", grant, request);
+            prop_assert!(Authority::from_capabilities(std::slice::from_ref(grant)).unwrap().allows(request), "{} does not allow {}", grant, request);
         }
     }
 
     #[test]
     fn lines_read_back_as_the_same_authority(a in prop::collection::vec(prop::sample::select(LINES), 0..9)) {
-        let authority = of(&a);
+        let authority = authority_of(&a);
         let lines = authority.capabilities().unwrap();
-        prop_assert!(Authority::of(&lines).unwrap() == authority);
+        prop_assert!(Authority::from_capabilities(&lines).unwrap() == authority);
         let texts: Vec<String> = lines.iter().map(ToString::to_string).collect();
         let again: Vec<Capability> = texts.iter().map(|text| text.parse().unwrap()).collect();
         prop_assert_eq!(again, lines);
@@ -202,9 +202,11 @@ fn sets_answer_as_their_documentation_says() {
 
 #[test]
 fn names_and_paths_of_programs_are_not_comparable() {
-    let (name, path) = (of(&["exec:spawn:git"]), of(&["exec:spawn:/usr/bin/git"]));
+    let (name, path) = (authority_of(&["exec:spawn:git"]), authority_of(&["exec:spawn:/usr/bin/git"]));
     assert!(!name.within(&path).holds() && !path.within(&name).holds());
-    assert!(name.within(&of(&["exec:spawn:*"])).holds());
-    assert!(!of(&["exec:spawn:*"]).within(&name).holds());
-    assert!(!of(&["exec:spawn:git?fromWritable=true"]).within(&of(&["exec:spawn:*"])).holds());
+    assert!(name.within(&authority_of(&["exec:spawn:*"])).holds());
+    assert!(!authority_of(&["exec:spawn:*"]).within(&name).holds());
+    assert!(
+        !authority_of(&["exec:spawn:git?fromWritable=true"]).within(&authority_of(&["exec:spawn:*"])).holds()
+    );
 }

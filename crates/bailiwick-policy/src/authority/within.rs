@@ -131,7 +131,7 @@ fn exec_example(program: Option<&Program>, more: Flags) -> Example {
         return Example::Any(match () {
             () if more.contains(exec_flags::SPAWN) => "start any program",
             () if more.contains(exec_flags::NESTED) => "start any program with a sandbox of its own",
-            () => "start any program from a writable folder",
+            () => "start any program from a writable directory",
         });
     };
     let nested_sandbox = more.contains(exec_flags::NESTED) && !more.contains(exec_flags::SPAWN);

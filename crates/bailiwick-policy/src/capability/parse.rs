@@ -259,7 +259,7 @@ pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
     };
     let read = AbsPath::new(path).map_err(|finding| bad(finding.message()))?;
     if read.components().next().is_none() || path.ends_with('/') {
-        return Err(bad("it is a folder"));
+        return Err(bad("it is a directory"));
     }
     if path.contains(['*', '?', '[']) {
         return Err(bad("sockets are not granted by pattern"));

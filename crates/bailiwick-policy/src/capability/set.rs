@@ -38,7 +38,7 @@ impl CapabilitySet {
         for capability in capabilities {
             read.extend(found.keep(capability.try_into().map_err(Into::into)));
         }
-        let authority = found.keep(Authority::of(&read)).unwrap_or_else(Authority::bottom);
+        let authority = found.keep(Authority::from_capabilities(&read)).unwrap_or_else(Authority::bottom);
         found.finish(Self { capabilities: read, authority })
     }
 
@@ -49,7 +49,7 @@ impl CapabilitySet {
         if matches!(capability, Capability::Assert { .. }) {
             return self.capabilities.contains(&capability);
         }
-        Authority::of(&[capability]).is_ok_and(|asked| asked.within(&self.authority).holds())
+        Authority::from_capabilities(&[capability]).is_ok_and(|asked| asked.within(&self.authority).holds())
     }
 
     /// Why `request` is granted or not.

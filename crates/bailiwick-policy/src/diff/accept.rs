@@ -24,7 +24,7 @@ impl Accepted {
     pub fn parse(text: &str) -> Result<Vec<Self>, Findings> {
         let node = document::parse(text)?;
         let mut found = Collector::default();
-        let mut fields = Fields::of(&node, "a file of accepted risks", Code::AcceptShape)?;
+        let mut fields = Fields::from_node(&node, "a file of accepted risks", Code::AcceptShape)?;
         let items = fields.required("accept", Code::AcceptShape)?.list(Code::AcceptShape)?;
         let accepted: Vec<Self> = items.iter().filter_map(|item| read(item, &mut found)).collect();
         fields.finish(Code::AcceptShape, &mut found);
@@ -39,7 +39,7 @@ impl Accepted {
 }
 
 fn read(item: &Node<'_>, found: &mut Collector) -> Option<Accepted> {
-    let mut fields = found.keep(Fields::of(item, "an accepted risk", Code::AcceptShape))?;
+    let mut fields = found.keep(Fields::from_node(item, "an accepted risk", Code::AcceptShape))?;
     let mut text = |key| {
         let node = found.keep(fields.required(key, Code::AcceptShape))?;
         found.keep(node.text(Code::AcceptShape)).map(|text| (node, text.to_owned()))

@@ -31,7 +31,7 @@ struct Servers<'a> {
 }
 
 impl<'a> Servers<'a> {
-    fn of(base: &'a Manifest, new: &'a Manifest) -> Result<Self, Finding> {
+    fn for_manifests(base: &'a Manifest, new: &'a Manifest) -> Result<Self, Finding> {
         let same = base.server_lines(&symbolic)? == new.server_lines(&symbolic)?;
         let reaches = !matches!(new.server_authority(&symbolic)?.net(), NetScope::None);
         Ok(Self { base, new, same, reaches })
@@ -67,7 +67,7 @@ pub(super) fn compare(base: &Manifest, new: &Manifest) -> Result<Vec<Difference>
     let mut found = Vec::new();
     compare_header(base, new, &mut found);
     compare_server(base, new, &mut found)?;
-    let servers = Servers::of(base, new)?;
+    let servers = Servers::for_manifests(base, new)?;
     let old: BTreeMap<&str, &Tool> = base.tools().iter().map(|tool| (tool.name(), tool)).collect();
     let fresh: BTreeMap<&str, &Tool> = new.tools().iter().map(|tool| (tool.name(), tool)).collect();
     for (name, tool) in &fresh {
@@ -344,7 +344,7 @@ fn compare_added(
             return Ok(());
         }
     }
-    let nothing = Authority::of(&[])?;
+    let nothing = Authority::from_capabilities(&[])?;
     let touched = |axis: &Axis| !fresh.new.within_on(*axis, &nothing).holds();
     let reach: Vec<Axis> = Axis::ALL.into_iter().filter(touched).collect();
     let grave = |axis: &Axis| matches!(axis, Axis::Exec | Axis::Net | Axis::FsWrite | Axis::Ipc);

@@ -9,7 +9,8 @@ use super::*;
 use crate::manifest::Manifest;
 
 fn snapshot(text: &str) -> Snapshot {
-    Snapshot::of(Manifest::parse(text).unwrap_or_else(|findings| panic!("{findings}\n{text}"))).unwrap()
+    Snapshot::from_manifest(Manifest::parse(text).unwrap_or_else(|findings| panic!("{findings}\n{text}")))
+        .unwrap()
 }
 
 fn tool(body: &str) -> String {

@@ -1,6 +1,6 @@
 //! Reading a table field by field; what nobody asked for is a finding at the end.
 
-use super::{Entry, Node};
+use super::{Node, TableEntry};
 use crate::capability::nearest;
 use crate::finding::{Code, Collector, Finding, Span};
 
@@ -9,7 +9,7 @@ use crate::finding::{Code, Collector, Finding, Span};
 pub struct Fields<'n, 't> {
     what: &'static str,
     span: Span,
-    entries: &'n [Entry<'t>],
+    entries: &'n [TableEntry<'t>],
     asked: Vec<&'static str>,
     extensible: bool,
 }
@@ -19,7 +19,7 @@ impl<'n, 't> Fields<'n, 't> {
     ///
     /// # Errors
     /// A finding of `code` if it is no table.
-    pub fn of(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
+    pub fn from_node(node: &'n Node<'t>, what: &'static str, code: Code) -> Result<Self, Finding> {
         let entries = node.table(code).map_err(|finding| finding.help(format!("{what} is a table")))?;
         Ok(Self { what, span: node.span, entries, asked: Vec::new(), extensible: true })
     }

@@ -7,7 +7,7 @@ use jsonc_parser::ast;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Entry, Node, Value};
+use super::{Node, TableEntry, Value};
 use crate::finding::{Code, Finding, Span};
 
 /// The largest text that is read, in bytes.
@@ -50,7 +50,11 @@ fn toml_table<'t>(table: DeTable<'t>, text: &str, depth: usize) -> Result<Value<
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let key_span = Span::new(key.span().start, key.span().end);
-        entries.push(Entry { key: key.into_inner(), key_span, node: toml_node(value, text, depth + 1)? });
+        entries.push(TableEntry {
+            key: key.into_inner(),
+            key_span,
+            node: toml_node(value, text, depth + 1)?,
+        });
     }
     entries.sort_by_key(|entry| entry.key_span);
     Ok(Value::Table(entries))
@@ -145,7 +149,11 @@ fn json_table<'t>(object: ast::Object<'t>, text: &str, depth: usize) -> Result<V
         if !seen.insert(key.clone()) {
             return Err(duplicate(&key, key_span));
         }
-        entries.push(Entry { key: key.into(), key_span, node: json_node(property.value, text, depth + 1)? });
+        entries.push(TableEntry {
+            key: key.into(),
+            key_span,
+            node: json_node(property.value, text, depth + 1)?,
+        });
     }
     Ok(Value::Table(entries))
 }

@@ -32,7 +32,7 @@ use crate::plan::{FileGrant, MASKED, Mount, Network, Plan};
 /// let listed = ProgramMechanism::Listed(Words::exact("other programs are absent"));
 /// let level = |line: &str| {
 ///     let granted = CapabilitySet::new([line]).unwrap();
-///     let plan = Plan::of("demo", granted.authority(), &HostFacts::unknown()).unwrap();
+///     let plan = Plan::for_authority("demo", granted.authority(), &HostFacts::unknown()).unwrap();
 ///     judge::programs(&plan, &listed).level
 /// };
 /// assert_eq!(level("exec:spawn:git"), Level::Kernel);
@@ -40,7 +40,7 @@ use crate::plan::{FileGrant, MASKED, Mount, Network, Plan};
 /// ```
 #[must_use]
 pub fn coverage(plan: &Plan, mechanism: &Mechanism) -> Coverage {
-    Coverage::of(|aspect| match aspect {
+    Coverage::from_fn(|aspect| match aspect {
         Aspect::Files => files(plan, &mechanism.files),
         Aspect::Network => network(plan, &mechanism.network),
         Aspect::Exec => programs(plan, &mechanism.programs),
@@ -109,7 +109,7 @@ fn tree_rules(plan: &Plan, words: Words) -> Held {
         held = held.superset("what no grant shows, such as /proc, lies in a granted tree");
     }
     match plan.files().iter().find(|grant| !grant.is_tree() || only_creates(grant)) {
-        Some(grant) => held.superset(format_args!("`{}` is held as its folder", grant.pattern.value)),
+        Some(grant) => held.superset(format_args!("`{}` is held as its directory", grant.pattern.value)),
         None => held,
     }
 }
@@ -174,7 +174,7 @@ pub fn programs(plan: &Plan, mechanism: &ProgramMechanism) -> Held {
             Held::unsupported("every program that is visible can be started; there is no list of programs")
         }
         ProgramMechanism::Listed(words) if plan.files().iter().any(FileGrant::maps_code) => {
-            words.kernel().superset("the loader can run a program that lies in a folder granted as code")
+            words.kernel().superset("the loader can run a program that lies in a directory granted as code")
         }
         ProgramMechanism::Listed(words) => words.kernel(),
     }
@@ -222,10 +222,10 @@ fn visible_sockets(plan: &Plan, words: Words) -> Held {
     let mut held =
         Held::kernel("abstract sockets end at the network namespace; of others the granted are visible");
     if plan.ipc().endpoints.iter().any(|endpoint| endpoint.value == Endpoint::X11) {
-        held = held.superset("X11 displays share one folder");
+        held = held.superset("X11 displays share one directory");
     }
     if !plan.files().is_empty() {
-        held = held.superset("a socket inside a granted folder can be connected to");
+        held = held.superset("a socket inside a granted directory can be connected to");
     }
     words.wider.iter().fold(held, Held::superset)
 }

@@ -10,7 +10,7 @@ pub struct Source {
 
 /// A line and a column, both from 1; the column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LineColumn {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -42,7 +42,7 @@ impl Source {
 
     /// Where a byte is; past the end means the end.
     #[must_use]
-    pub fn place(&self, offset: usize) -> Place {
+    pub fn place(&self, offset: usize) -> LineColumn {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
@@ -50,7 +50,7 @@ impl Source {
         let line = self.lines.partition_point(|start| *start <= offset);
         let line_start = line.checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0);
         let column = self.text.get(line_start..offset).unwrap_or_default().chars().count() + 1;
-        Place { line, column }
+        LineColumn { line, column }
     }
 }
 
@@ -61,10 +61,10 @@ mod tests {
     #[test]
     fn places_count_lines_and_characters() {
         let source = Source::new("x", "ab\nçé=1\n");
-        assert_eq!(source.place(0), Place { line: 1, column: 1 });
-        assert_eq!(source.place(3), Place { line: 2, column: 1 });
-        assert_eq!(source.place(7), Place { line: 2, column: 3 });
-        assert_eq!(source.place(6), Place { line: 2, column: 2 }, "inside a character");
-        assert_eq!(source.place(99), Place { line: 3, column: 1 });
+        assert_eq!(source.place(0), LineColumn { line: 1, column: 1 });
+        assert_eq!(source.place(3), LineColumn { line: 2, column: 1 });
+        assert_eq!(source.place(7), LineColumn { line: 2, column: 3 });
+        assert_eq!(source.place(6), LineColumn { line: 2, column: 2 }, "inside a character");
+        assert_eq!(source.place(99), LineColumn { line: 3, column: 1 });
     }
 }

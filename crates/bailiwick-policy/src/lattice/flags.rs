@@ -86,7 +86,7 @@ impl<K: Ord + Clone> FlagMap<K> {
 
     /// What `key` may do.
     #[must_use]
-    pub fn of(&self, key: &K) -> Flags {
+    pub fn flags_for(&self, key: &K) -> Flags {
         self.listed.get(key).copied().unwrap_or(self.rest)
     }
 
@@ -112,7 +112,7 @@ impl<K: Ord + Clone> FlagMap<K> {
     pub fn meet(&self, other: &Self) -> Self {
         let rest = self.rest.intersection(other.rest);
         let keys = self.listed.keys().chain(other.listed.keys());
-        let both = keys.map(|key| (key.clone(), self.of(key).intersection(other.of(key))));
+        let both = keys.map(|key| (key.clone(), self.flags_for(key).intersection(other.flags_for(key))));
         Self { rest, listed: both.filter(|(_, flags)| *flags != rest).collect() }
     }
 
@@ -120,7 +120,7 @@ impl<K: Ord + Clone> FlagMap<K> {
     #[must_use]
     pub fn excess(&self, other: &Self) -> Option<(Option<&K>, Flags)> {
         let listed = self.listed.iter().find_map(|(key, flags)| {
-            let more = flags.minus(other.of(key));
+            let more = flags.minus(other.flags_for(key));
             (!more.is_empty()).then_some((Some(key), more))
         });
         let rest = self.rest.minus(other.rest);

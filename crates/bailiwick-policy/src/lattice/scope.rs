@@ -68,7 +68,7 @@ impl<U> Clauses<U> {
 
 impl<U: Union + Clone> Scope<U> {
     /// The scope of one union.
-    pub(crate) fn of(set: Option<U>) -> Self {
+    pub(crate) fn from_union(set: Option<U>) -> Self {
         set.map_or(Self::None, |set| Self::Only(Clauses(vec![Arc::new(set)])))
     }
 

@@ -146,7 +146,7 @@ impl Checked {
     ) -> Result<ExplainedRequest, Finding> {
         let authority = tool.map_or(&self.authority, |tool| &tool.authority);
         let explanation = authority.explain_capability(request)?;
-        let asked = Authority::of(std::slice::from_ref(request))?;
+        let asked = Authority::from_capabilities(std::slice::from_ref(request))?;
         let mut explained =
             ExplainedRequest { explanation, origins: Vec::new(), outvoted: Vec::new(), near: Vec::new() };
         for Candidate { owner, line, bound } in self.candidates(tool) {
@@ -154,7 +154,7 @@ impl Checked {
                 continue;
             }
             let resolved = line.value.resolve(|name| facts.variable(name).cloned())?;
-            let covers = asked.within(&Authority::of(&[resolved])?).holds();
+            let covers = asked.within(&Authority::from_capabilities(&[resolved])?).holds();
             let passes = bound.is_none_or(|bound| asked.within(bound).holds());
             let lines = match (explained.explanation.is_allowed(), covers, passes) {
                 (true, true, true) => &mut explained.origins,
@@ -185,7 +185,7 @@ impl Checked {
         self.candidates(tool).filter_map(|Candidate { owner, line, bound }| {
             let resolved = line.value.resolve(|name| facts.variable(name).cloned()).ok()?;
             let whole = |bound: &Authority| {
-                let asked = Authority::of(std::slice::from_ref(&resolved));
+                let asked = Authority::from_capabilities(std::slice::from_ref(&resolved));
                 asked.is_ok_and(|asked| asked.within(bound).holds())
             };
             bound.is_none_or(whole).then_some((owner, line.span, resolved))

@@ -70,7 +70,9 @@ impl FeatureStance {
 
 pub(super) fn read_client(node: &Node<'_>, found: &mut Collector) -> ClientFeatures {
     let usual = ClientFeatures::default();
-    let Some(mut fields) = found.keep(Fields::of(node, "client", Code::ManifestShape)) else { return usual };
+    let Some(mut fields) = found.keep(Fields::from_node(node, "client", Code::ManifestShape)) else {
+        return usual;
+    };
     let mut stance = |key, usual| match fields.optional(key) {
         None => usual,
         Some(node) => found.keep(read_stance(node)).unwrap_or(FeatureStance::Deny),

@@ -29,7 +29,7 @@ pub(super) fn hidden_lines(
     let mut found = Vec::new();
     for line in tool.capabilities.iter().flatten() {
         let resolved = resolve(&line.value)?;
-        let whole = Authority::of(std::slice::from_ref(&resolved))?;
+        let whole = Authority::from_capabilities(std::slice::from_ref(&resolved))?;
         let what = if whole.within(bound).holds() {
             continue;
         } else if adds_nothing(&whole, None, bound)? {
@@ -47,7 +47,7 @@ pub(super) fn hidden_lines(
 
 fn hidden_part(line: &Capability, bound: &Authority) -> Result<Option<String>, Finding> {
     for part in parts(line) {
-        let with = Authority::of(std::slice::from_ref(&part.with))?;
+        let with = Authority::from_capabilities(std::slice::from_ref(&part.with))?;
         if adds_nothing(&with, part.without.as_ref(), bound)? {
             return Ok(Some(part.name));
         }
@@ -57,7 +57,7 @@ fn hidden_part(line: &Capability, bound: &Authority) -> Result<Option<String>, F
 
 /// Whether `with` allows no more than `without` once both are narrowed.
 fn adds_nothing(with: &Authority, without: Option<&Capability>, bound: &Authority) -> Result<bool, Finding> {
-    let without = Authority::of(without.map(std::slice::from_ref).unwrap_or_default())?;
+    let without = Authority::from_capabilities(without.map(std::slice::from_ref).unwrap_or_default())?;
     Ok(with.meet(bound).within(&without.meet(bound)).holds())
 }
 

@@ -64,7 +64,7 @@ impl Limits {
 
 /// Reads a `limits` table.
 pub(super) fn read_limits(node: &Node<'_>, found: &mut Collector) -> Limits {
-    let Some(mut fields) = found.keep(Fields::of(node, "limits", Code::ManifestLimit)) else {
+    let Some(mut fields) = found.keep(Fields::from_node(node, "limits", Code::ManifestLimit)) else {
         return Limits::default();
     };
     let mut field = |key, read: fn(&Node<'_>) -> Result<u64, Finding>| {

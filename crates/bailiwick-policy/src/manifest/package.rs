@@ -19,7 +19,7 @@ pub struct Package {
 }
 
 pub(super) fn read_package(node: &Node<'_>, found: &mut Collector) -> Package {
-    let Some(mut fields) = found.keep(Fields::of(node, "a package", Code::ManifestShape)) else {
+    let Some(mut fields) = found.keep(Fields::from_node(node, "a package", Code::ManifestShape)) else {
         return Package::default();
     };
     let identity = found.keep(fields.required("identity", Code::ManifestShape));

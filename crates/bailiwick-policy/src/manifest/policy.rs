@@ -200,11 +200,11 @@ fn add_everything(parts: &mut Parts, subject: &str) -> Result<(), Finding> {
 
 /// Reads a `policy` table.
 pub(super) fn read_policy(node: &Node<'_>, found: &mut Collector) -> Option<ToolPolicy> {
-    let mut fields = found.keep(Fields::of(node, "a policy", Code::ManifestShape))?;
+    let mut fields = found.keep(Fields::from_node(node, "a policy", Code::ManifestShape))?;
     let risk = fields.optional("risk").and_then(|node| found.keep(read_risk(node)));
     let (mut read, mut write) = (Stance::Unspecified, Stance::Unspecified);
     if let Some(node) = fields.optional("filesystem")
-        && let Some(mut files) = found.keep(Fields::of(node, "filesystem", Code::PolicyMode))
+        && let Some(mut files) = found.keep(Fields::from_node(node, "filesystem", Code::PolicyMode))
     {
         read = files
             .optional("read")

@@ -22,7 +22,7 @@ const MAX_ADVICE: usize = 20;
 /// Reads the tree of a whole file.
 pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let mut found = Collector::default();
-    let mut fields = Fields::of(node, "a manifest", Code::ManifestShape)?;
+    let mut fields = Fields::from_node(node, "a manifest", Code::ManifestShape)?;
     fields.optional("$schema");
     if let Some(grammar) = fields.optional("grammar")
         && !matches!(grammar.value, Value::Text { .. } | Value::Number(_))
@@ -171,7 +171,7 @@ fn read_tools(node: &Node<'_>, found: &mut Collector) -> Vec<Tool> {
 }
 
 fn read_tool(node: &Node<'_>, found: &mut Collector) -> Option<Tool> {
-    let mut fields = found.keep(Fields::of(node, "a tool", Code::ManifestShape))?;
+    let mut fields = found.keep(Fields::from_node(node, "a tool", Code::ManifestShape))?;
     let name_node = found.keep(fields.required("name", Code::ManifestShape));
     let name = name_node.and_then(|node| found.keep(node.text(Code::ManifestShape)));
     if let Some((name, node)) = name.zip(name_node) {
@@ -220,7 +220,7 @@ fn read_arguments(node: &Node<'_>, found: &mut Collector) -> BTreeMap<String, Ar
 
 /// The constraints, and where the entries of `only_after` stand.
 fn read_constraints(node: &Node<'_>, found: &mut Collector) -> (Constraints, Vec<Span>) {
-    let Some(mut fields) = found.keep(Fields::of(node, "constraints", Code::ManifestShape)) else {
+    let Some(mut fields) = found.keep(Fields::from_node(node, "constraints", Code::ManifestShape)) else {
         return (Constraints { forbidden: true, ..Constraints::default() }, Vec::new());
     };
     let after_node = fields.optional("only_after");
@@ -247,7 +247,7 @@ fn read_constraints(node: &Node<'_>, found: &mut Collector) -> (Constraints, Vec
 }
 
 fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {
-    let Some(mut fields) = found.keep(Fields::of(node, "pins", Code::ManifestPin)) else {
+    let Some(mut fields) = found.keep(Fields::from_node(node, "pins", Code::ManifestPin)) else {
         return Pins::default();
     };
     let mut pins = Pins {

@@ -150,7 +150,7 @@ fn canonical_lines(lines: &[Declared<Capability>]) -> Vec<String> {
 
 fn normal_texts(lines: &[Declared<Capability>]) -> Option<Vec<String>> {
     let resolved: Result<Vec<Capability>, _> = lines.iter().map(|line| symbolic(&line.value)).collect();
-    let normal = resolved.and_then(|lines| Authority::of(&lines)).ok()?.capabilities()?;
+    let normal = resolved.and_then(|lines| Authority::from_capabilities(&lines)).ok()?.capabilities()?;
     Some(normal.iter().map(ToString::to_string).collect())
 }
 

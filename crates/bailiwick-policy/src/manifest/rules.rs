@@ -233,7 +233,7 @@ pub(super) fn read_rules(node: &Node<'_>, found: &mut Collector) -> Vec<Argument
 }
 
 fn read_rule(node: &Node<'_>, found: &mut Collector) -> Option<ArgumentRule> {
-    let mut fields = found.keep(Fields::of(node, "a rule", Code::ManifestRule))?;
+    let mut fields = found.keep(Fields::from_node(node, "a rule", Code::ManifestRule))?;
     let when = found.keep(fields.required("when", Code::ManifestRule));
     let when = when.and_then(|node| read_conditions(node, found));
     let then = found.keep(fields.required("then", Code::ManifestRule));
@@ -267,7 +267,7 @@ fn read_conditions(node: &Node<'_>, found: &mut Collector) -> Option<Vec<Conditi
 }
 
 fn read_condition(node: &Node<'_>, found: &mut Collector) -> Option<Condition> {
-    let mut fields = found.keep(Fields::of(node, "a condition", Code::ManifestRule))?;
+    let mut fields = found.keep(Fields::from_node(node, "a condition", Code::ManifestRule))?;
     let argument = found.keep(fields.required("argument", Code::ManifestRule));
     let argument = argument.and_then(|node| found.keep(read_pointer(node)));
     let tests: [Option<&Node<'_>>; 4] = ["matches", "number", "host", "path"].map(|key| fields.optional(key));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Declared, Manifest, Stance, ToolPolicy};
 use crate::capability::{Capability, check_env_name, is_loader_variable};
-use crate::document::{Entry, Fields, Node, Value};
+use crate::document::{Fields, Node, TableEntry, Value};
 use crate::finding::{Code, Collector, Finding, Findings, Span};
 use crate::path::{AbsPath, Root};
 
@@ -265,8 +265,8 @@ fn own_name(name: &str) -> Result<(), Finding> {
     Ok(())
 }
 
-fn read_variable(entry: &Entry<'_>, found: &mut Collector) -> Option<Variable> {
-    let mut fields = found.keep(Fields::of(&entry.node, "a variable", Code::ManifestVariable))?;
+fn read_variable(entry: &TableEntry<'_>, found: &mut Collector) -> Option<Variable> {
+    let mut fields = found.keep(Fields::from_node(&entry.node, "a variable", Code::ManifestVariable))?;
     let (argument, flag, env) =
         (fields.optional("argument"), fields.optional("flag"), fields.optional("env"));
     let parent = fields.optional("parent").and_then(|node| found.keep(node.flag(Code::ManifestVariable)));

@@ -123,7 +123,7 @@ impl Question<'_> {
                 if let Some(request) = beyond.into_iter().find(|request| self.exceeds(request)) {
                     return Containment::Exceeds(request);
                 }
-                (Schemes::of(&Scheme::ALL), Methods::ALL, &everything)
+                (Schemes::from_list(&Scheme::ALL), Methods::ALL, &everything)
             }
             Speech::Http { schemes, methods, path } => (*schemes, *methods, path),
         };

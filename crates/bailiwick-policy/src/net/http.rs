@@ -50,7 +50,7 @@ pub struct Schemes(u8);
 impl Schemes {
     /// The set of these.
     #[must_use]
-    pub fn of(schemes: &[Scheme]) -> Self {
+    pub fn from_list(schemes: &[Scheme]) -> Self {
         Self(schemes.iter().fold(0, |bits, scheme| bits | scheme.bit()))
     }
 
@@ -139,7 +139,7 @@ impl Methods {
     pub const ALL: Self = Self((1 << 18) - 1);
 
     /// The set of these.
-    pub fn of(methods: impl IntoIterator<Item = Method>) -> Self {
+    pub fn from_methods(methods: impl IntoIterator<Item = Method>) -> Self {
         Self(methods.into_iter().fold(0, |bits, method| bits | (1 << method.0)))
     }
 

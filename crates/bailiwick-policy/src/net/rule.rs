@@ -128,8 +128,11 @@ impl NetRule {
         if anywhere && *path == PathPattern::everything() {
             return vec![self];
         }
-        let one =
-            |scheme| Speech::Http { schemes: Schemes::of(&[scheme]), methods: *methods, path: path.clone() };
+        let one = |scheme| Speech::Http {
+            schemes: Schemes::from_list(&[scheme]),
+            methods: *methods,
+            path: path.clone(),
+        };
         schemes.iter().map(|scheme| Self { speech: one(scheme), ..self.clone() }).collect()
     }
 

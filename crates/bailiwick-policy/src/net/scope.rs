@@ -15,7 +15,7 @@ const MAX_PAIRS: usize = 4096;
 impl NetScope {
     /// The union of the rules.
     pub(crate) fn union(rules: impl IntoIterator<Item = NetRule>) -> Self {
-        Self::of(NetSet::new(rules))
+        Self::from_union(NetSet::new(rules))
     }
 
     /// Whether `request` is in the set.

@@ -108,7 +108,7 @@ fn meets_and_smallest_grants_can_be_written() {
         assert_eq!(again, x.meet(&y), "{written:?}");
     }
     for path in ["/a%20c", "/x/y", "/x/a%20b/c", "/", "/x/..;/y", "/x%2Fy"] {
-        let nothing = crate::authority::Authority::of(&[]).unwrap();
+        let nothing = crate::authority::Authority::from_capabilities(&[]).unwrap();
         let asked = crate::authority::Request::Net(request(path));
         let grant = nothing.explain(&asked).smallest_grant().unwrap().to_string();
         assert!(scope(&[&grant]).allows(&request(path)), "{grant}");

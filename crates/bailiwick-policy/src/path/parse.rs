@@ -99,7 +99,7 @@ fn misplaced(component: &str, span: Span) -> Finding {
     let literal = chars.next().map(|first| format!("[{first}]{}", chars.as_str())).unwrap_or_default();
     Finding::new(Code::PathVariable, format!("`{component}` is replaced only at the start of a path"))
         .at(span)
-        .help(format!("start the path with it, or write `{literal}` for a folder of that name"))
+        .help(format!("start the path with it, or write `{literal}` for a directory of that name"))
 }
 
 /// The variable that a whole component names, if it has the form of one.

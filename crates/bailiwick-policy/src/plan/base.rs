@@ -38,7 +38,7 @@ pub static BASE: LazyLock<Vec<BaseEntry>> = LazyLock::new(|| {
 });
 
 /// Where a program given by name is looked for, in this order. The caller's `PATH` decides nothing.
-pub const PROGRAM_FOLDERS: [&str; 6] =
+pub const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Trees of the host that no grant shows: the sandbox has its own, or none.

@@ -52,7 +52,7 @@ fn build(
     lines: Vec<Line>,
     facts: &HostFacts,
 ) -> Result<Plan, Finding> {
-    let origins = Origins::of(&lines);
+    let origins = Origins::from_lines(&lines);
     let inexpressible = || {
         Finding::new(Code::PlanInexpressible, "no list of rules says just what is allowed here")
             .help("the grant and the need overlap in globs that neither contains; write one of them plainer")
@@ -98,7 +98,7 @@ struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    fn of(lines: &'a [Line]) -> Self {
+    fn from_lines(lines: &'a [Line]) -> Self {
         let mut origins = Self::default();
         for (index, line) in lines.iter().enumerate() {
             let entry = match &line.capability {

@@ -19,7 +19,7 @@ impl Plan {
     pub fn digest(&self) -> Digest {
         let mut text: String = self.explain().into_iter().map(|one| one.rule + "\n").collect();
         text += &format!("{:?}", self.limits);
-        Digest::of(text.as_bytes())
+        Digest::sha256(text.as_bytes())
     }
 
     /// Every rule of the plan, in the order of its axes.

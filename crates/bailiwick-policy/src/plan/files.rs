@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::Sourced;
 use crate::authority::{Authority, patterns};
 use crate::capability::FsActions;
-use crate::facts::{HostFacts, Place};
+use crate::facts::{HostFacts, PathKind};
 use crate::path::{AbsPath, PathPattern};
 
 /// What may be done to the files of one pattern.
@@ -22,7 +22,7 @@ pub struct FileGrant {
     /// Where the base of the pattern really lies; differs from it if the host has links on the way.
     pub source: AbsPath,
     /// What the host has there, if it was asked.
-    pub place: Option<Place>,
+    pub place: Option<PathKind>,
 }
 
 /// A whole tree, for targets that can only mount trees read-only or writable.
@@ -33,10 +33,10 @@ pub struct Mount {
     /// Where it lies on the host.
     pub source: AbsPath,
     /// What the host has there, if it was asked.
-    pub place: Option<Place>,
+    pub place: Option<PathKind>,
     /// Whether it is writable.
     pub writable: bool,
-    /// Whether this is just what was granted: not if a glob became its folder, or a write without read or a
+    /// Whether this is just what was granted: not if a glob became its directory, or a write without read or a
     /// creation alone became both.
     pub exact: bool,
 }
@@ -98,7 +98,7 @@ pub(super) fn merge(authority: &Authority, facts: &HostFacts) -> Option<Vec<File
     let mut around = Around::default();
     let mut grants = Vec::with_capacity(wanted.len());
     for ((base, glob), own) in wanted {
-        let outer = around.of(&base);
+        let outer = around.innermost(&base);
         if outer.is_some_and(|outer| outer.contains(own)) {
             continue;
         }
@@ -124,7 +124,7 @@ struct Around(Vec<(AbsPath, FsActions)>);
 
 impl Around {
     /// What the innermost tree around `path` grants; it has all that the outer ones do.
-    fn of(&mut self, path: &AbsPath) -> Option<FsActions> {
+    fn innermost(&mut self, path: &AbsPath) -> Option<FsActions> {
         while self.0.last().is_some_and(|(tree, _)| !path.is_within(tree)) {
             self.0.pop();
         }

@@ -69,8 +69,8 @@ mod tests {
 
     fn network(texts: &[&str]) -> Network {
         let set: Vec<_> = texts.iter().map(|text| text.parse().unwrap()).collect();
-        let authority = Authority::of(&set).unwrap();
-        Plan::of("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
+        let authority = Authority::from_capabilities(&set).unwrap();
+        Plan::for_authority("t", &authority, &HostFacts::unknown()).unwrap().network().clone()
     }
 
     #[test]

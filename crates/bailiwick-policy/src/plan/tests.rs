@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::authority::Request;
 use crate::capability::{CapabilitySet, FsActions};
-use crate::facts::Place;
+use crate::facts::PathKind;
 use crate::manifest::Manifest;
 use crate::path::PathPattern;
 
 fn plan(lines: &[&str]) -> Plan {
     let set = CapabilitySet::new(lines.iter().copied()).unwrap();
-    Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap()
+    Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap()
 }
 
 fn shown(plan: &Plan) -> Vec<String> {
@@ -113,23 +113,23 @@ fn a_policy_narrows_the_plan_of_its_tool() {
 fn host_facts_say_where_a_path_really_lies() {
     let path = |text: &str| AbsPath::new(text).unwrap();
     let facts = HostFacts::unknown()
-        .with_place(path("/w"), path("/data/w"), Place::Directory)
+        .with_place(path("/w"), path("/data/w"), PathKind::Directory)
         .with_protected(path("/home/u/.local/state/bailiwick"));
     let set = CapabilitySet::new(["fs:read:/w"]).unwrap();
-    let plan = Plan::of("test", set.authority(), &facts).unwrap();
+    let plan = Plan::for_authority("test", set.authority(), &facts).unwrap();
     let mount = &plan.mounts()[0];
     assert_eq!((&mount.path, &mount.source), (&path("/w"), &path("/data/w")));
-    assert_eq!(mount.place, Some(Place::Directory));
+    assert_eq!(mount.place, Some(PathKind::Directory));
     assert_eq!(plan.protected().len(), 1);
 }
 
 #[test]
 fn everything_is_said_as_everything() {
-    let top = Plan::of("test", &Authority::top(), &HostFacts::unknown()).unwrap();
+    let top = Plan::for_authority("test", &Authority::top(), &HostFacts::unknown()).unwrap();
     assert_eq!(*top.network(), Network::Any);
     assert!(top.exec().any.is_some() && top.ipc().any && top.environment().read_all);
     assert!(top.nested_sandbox() && top.from_writable());
-    let none = Plan::of("test", &Authority::bottom(), &HostFacts::unknown()).unwrap();
+    let none = Plan::for_authority("test", &Authority::bottom(), &HostFacts::unknown()).unwrap();
     assert!(none.explain().is_empty());
     assert_eq!(none.floor().demand(Aspect::Network).map(|demand| demand.level), Some(Level::Kernel));
 }
@@ -158,7 +158,7 @@ proptest! {
         let lines: Vec<String> =
             lines.into_iter().map(|(action, at)| format!("fs:{}:{}", ACTIONS[action], PATTERNS[at])).collect();
         let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
-        let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
+        let plan = Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap();
         let mounts = plan.mounts();
         for text in PATHS {
             let path = AbsPath::new(text).unwrap();

@@ -27,7 +27,7 @@ const AROUND: Around = Around {
     repositories: &["/w/bare.git", "/w/.git/modules/sub", "/w/.git/worktrees/one"],
 };
 
-fn of(path: &str) -> Role {
+fn role_of(path: &str) -> Role {
     role(path.as_bytes(), &AROUND)
 }
 
@@ -55,18 +55,18 @@ fn a_submodule_is_judged_before_it_is_a_repository() {
         "remotes/x",
     ] {
         for own in ["/w/.git/modules/new", "/w/.GIT/Modules/new", "/w/.git/modules/sub/modules/inner"] {
-            assert_eq!(of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
+            assert_eq!(role_of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
             assert!(is_module(own.as_bytes(), &AROUND), "{own}");
         }
-        assert_eq!(of(&format!("/w/modules/new/{name}")), Role::Free, "{name}");
+        assert_eq!(role_of(&format!("/w/modules/new/{name}")), Role::Free, "{name}");
     }
     for way in ["/w/.git/modules", "/w/.git/modules/new", "/w/.git/modules/new/objects/info"] {
-        assert_eq!(of(way), Role::OnTheWay, "{way}");
+        assert_eq!(role_of(way), Role::OnTheWay, "{way}");
     }
     for free in
         ["/w/.git/modules/new/HEAD", "/w/.git/modules/new/refs/remotes/origin", "/w/.git/modules/new/index"]
     {
-        assert_eq!(of(free), Role::Free, "{free}");
+        assert_eq!(role_of(free), Role::Free, "{free}");
     }
     for other in ["/w/.git/modules", "/w/modules/new", "/w/.git/modules/a/b", "/w/.git/other/new", "/w", "/"]
     {
@@ -80,35 +80,35 @@ fn what_git_runs_is_found_in_every_repository() {
         for own in
             ["/w/.git", "/w/deep/down/.git", "/w/bare.git", "/w/.git/modules/sub", "/w/.git/worktrees/one"]
         {
-            assert_eq!(of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
+            assert_eq!(role_of(&format!("{own}/{name}")), Role::Protected, "{own}/{name}");
         }
-        assert_eq!(of(&format!("/w/src/{name}")), Role::Free, "{name}");
+        assert_eq!(role_of(&format!("/w/src/{name}")), Role::Free, "{name}");
     }
     for path in
         ["/w/.git/index", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/config.lock", "/w/.git/configs"]
     {
-        assert_eq!(of(path), Role::Free, "{path}");
+        assert_eq!(role_of(path), Role::Free, "{path}");
     }
     for path in ["/w/.git/info", "/w/.git/objects", "/w/.git/objects/info"] {
-        assert_eq!(of(path), Role::OnTheWay, "{path}");
+        assert_eq!(role_of(path), Role::OnTheWay, "{path}");
     }
-    assert_eq!(of("/w/a/b/.git"), Role::Protected);
+    assert_eq!(role_of("/w/a/b/.git"), Role::Protected);
 }
 
 #[test]
 fn project_names_count_where_programs_look_for_them() {
     for name in [".mcp.json", ".claude", ".claude/settings.json", ".vscode/tasks.json", ".husky/pre-commit"] {
         for top in ["/w", "/w/sub", "/home/u"] {
-            assert_eq!(of(&format!("{top}/{name}")), Role::Protected, "{top}/{name}");
+            assert_eq!(role_of(&format!("{top}/{name}")), Role::Protected, "{top}/{name}");
         }
-        assert_eq!(of(&format!("/w/node_modules/x/{name}")), Role::Free, "{name}");
+        assert_eq!(role_of(&format!("/w/node_modules/x/{name}")), Role::Free, "{name}");
     }
-    assert_eq!(of("/w/.vscode"), Role::OnTheWay);
-    assert_eq!(of("/w/.vscode/extensions.json"), Role::Free);
-    assert_eq!(of("/home/u/.config/fish/config.fish"), Role::Protected);
-    assert_eq!(of("/home/u/.config"), Role::OnTheWay);
-    assert_eq!(of("/w/sub/.bashrc"), Role::Free);
-    assert_eq!(of("/w/Makefile"), Role::Free);
+    assert_eq!(role_of("/w/.vscode"), Role::OnTheWay);
+    assert_eq!(role_of("/w/.vscode/extensions.json"), Role::Free);
+    assert_eq!(role_of("/home/u/.config/fish/config.fish"), Role::Protected);
+    assert_eq!(role_of("/home/u/.config"), Role::OnTheWay);
+    assert_eq!(role_of("/w/sub/.bashrc"), Role::Free);
+    assert_eq!(role_of("/w/Makefile"), Role::Free);
 }
 
 #[test]
@@ -121,12 +121,12 @@ fn every_setting_of_hooks_is_a_file_in_a_directory() {
 #[test]
 fn other_spellings_of_a_name_are_that_name() {
     for name in [".GIT", ".Git", ".git.", ".git ", ".git. .", "GIT~1", ".g\u{200c}it"] {
-        assert_eq!(of(&format!("/w/{name}")), Role::Protected, "{name:?}");
-        assert_eq!(of(&format!("/w/x/{name}")), Role::Protected, "{name:?}");
+        assert_eq!(role_of(&format!("/w/{name}")), Role::Protected, "{name:?}");
+        assert_eq!(role_of(&format!("/w/x/{name}")), Role::Protected, "{name:?}");
     }
-    assert_eq!(of("/w/.v\u{17f}code/tas\u{212a}s.json"), Role::Protected);
+    assert_eq!(role_of("/w/.v\u{17f}code/tas\u{212a}s.json"), Role::Protected);
     for name in [".gi", ".gitt", "git", ".git~1", "...", ".gitignore"] {
-        assert_eq!(of(&format!("/w/{name}")), Role::Free, "{name:?}");
+        assert_eq!(role_of(&format!("/w/{name}")), Role::Free, "{name:?}");
     }
 }
 

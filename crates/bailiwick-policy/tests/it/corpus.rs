@@ -1,7 +1,7 @@
 //! The corpus: texts beside what the library must say of them.
 //!
 //! `tests/corpus` is data that a reviewer reads. `*.invalid` and `*.valid` hold one case a line, `decisions` one
-//! question a line, the folders one document a file with its expectation beside it. `UPDATE_GOLDEN=1` rewrites
+//! question a line, the directories one document a file with its expectation beside it. `UPDATE_GOLDEN=1` rewrites
 //! expectations, never inputs and never decisions.
 
 mod decisions;
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
@@ -106,10 +106,10 @@ fn documents_are_read_or_refused_as_expected() {
     for (kind, invalid, valid) in
         [("manifest", 45, 12), ("caveats", 15, 5), ("snapshot", 5, 1), ("accept", 5, 1)]
     {
-        let kind = documents::KINDS.iter().find(|known| known.folder == kind).unwrap();
+        let kind = documents::KINDS.iter().find(|known| known.directory == kind).unwrap();
         let seen = documents::run(kind).verify();
-        println!("{}: {} invalid, {} valid", kind.folder, seen.invalid, seen.valid);
-        assert!(seen.invalid >= invalid && seen.valid >= valid, "{}: {seen:?}", kind.folder);
+        println!("{}: {} invalid, {} valid", kind.directory, seen.invalid, seen.valid);
+        assert!(seen.invalid >= invalid && seen.valid >= valid, "{}: {seen:?}", kind.directory);
     }
 }
 

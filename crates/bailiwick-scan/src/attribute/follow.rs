@@ -6,7 +6,7 @@ use super::{Walk, place};
 use crate::knowledge::{Knowledge, Shape, Standing};
 use crate::model::{Call, Language, Reason, Scope, ScopeKind, Value};
 use crate::report::Use;
-use crate::resolve::{Args, Found, Frame, Thing};
+use crate::resolve::{AbstractValue, Args, Found, Frame};
 use crate::uses::{self, Site};
 
 impl Walk<'_> {
@@ -43,7 +43,7 @@ impl Walk<'_> {
         let named = scope.bindings.iter().map(|(_, value)| value);
         for value in scope.returns.iter().chain(named) {
             if matches!(value, Value::Name(_) | Value::Member(..))
-                && let Thing::Function(at, this) = self.evaluator.value(frame, value)
+                && let AbstractValue::Function(at, this) = self.evaluator.value(frame, value)
                 && scope.kind != ScopeKind::File
             {
                 let inner = self.evaluator.bound(Some(frame), at, &[], this);
@@ -53,8 +53,8 @@ impl Walk<'_> {
         for decorator in &scope.decorators {
             let outer = Frame { at: (frame.at.0, scope.parent), env: Rc::default() };
             let callee = if let Value::Call(callee, _) = decorator { callee } else { decorator };
-            if let Thing::Function(at, this) = self.evaluator.value(&outer, callee) {
-                let this_function = [(None, Thing::Function(frame.at, None))];
+            if let AbstractValue::Function(at, this) = self.evaluator.value(&outer, callee) {
+                let this_function = [(None, AbstractValue::Function(frame.at, None))];
                 let inner = self.evaluator.bound(Some(&outer), at, &this_function, this);
                 self.enqueue(inner);
             }
@@ -66,26 +66,26 @@ impl Walk<'_> {
         let args = self.evaluator.args(frame, &call.args);
         self.called(frame, call, &callee, &args);
         let known = self.evaluator.knowledge(frame);
-        if matches!(&callee, Thing::Outside(path) if known.shape(path) == Some(Shape::Wrap)) {
+        if matches!(&callee, AbstractValue::Outside(path) if known.shape(path) == Some(Shape::Wrap)) {
             // It hands the function back; whoever calls that is seen.
             return;
         }
-        for (_, thing) in args.iter() {
-            self.passed(frame, call, thing);
+        for (_, abstract_value) in args.iter() {
+            self.passed(frame, call, abstract_value);
         }
     }
 
-    fn called(&mut self, frame: &Frame, call: &Call, callee: &Thing, args: &Args) {
+    fn called(&mut self, frame: &Frame, call: &Call, callee: &AbstractValue, args: &Args) {
         let known = self.evaluator.knowledge(frame);
         match callee {
-            Thing::Outside(path) => self.outside(frame, call, path, args, None),
-            Thing::Method { path, args: made } => self.outside(frame, call, path, args, Some(made)),
-            Thing::Object { path, args: made } if known.shape(path) == Some(Shape::Wrap) => {
+            AbstractValue::Outside(path) => self.outside(frame, call, path, args, None),
+            AbstractValue::Method { path, args: made } => self.outside(frame, call, path, args, Some(made)),
+            AbstractValue::Object { path, args: made } if known.shape(path) == Some(Shape::Wrap) => {
                 if let Some((_, inner)) = made.first() {
                     self.called(frame, call, inner, args);
                 }
             }
-            Thing::Function(at, this) => {
+            AbstractValue::Function(at, this) => {
                 let scope = self.evaluator.package.scope(*at);
                 if let Some(scope) = scope.filter(|scope| scope.foreign) {
                     return self.unknown(Reason::Native, scope.name.clone(), frame.at.0, call.extent);
@@ -93,7 +93,7 @@ impl Walk<'_> {
                 let inner = self.evaluator.bound(Some(frame), *at, args, this.clone());
                 self.enqueue(inner);
             }
-            Thing::Class(unit, class) => {
+            AbstractValue::Class(unit, class) => {
                 let maker =
                     self.evaluator.package.unit(*unit).and_then(|unit| unit.classes.get(*class)?.maker);
                 if let Some(maker) = maker {
@@ -101,13 +101,13 @@ impl Walk<'_> {
                     self.enqueue(inner);
                 }
             }
-            Thing::Unknown => self.unresolved(frame, call, args),
-            Thing::Text { .. }
-            | Thing::Object { .. }
-            | Thing::Instance { .. }
-            | Thing::Module(_)
-            | Thing::List(_)
-            | Thing::Map(_) => {}
+            AbstractValue::Unknown => self.unresolved(frame, call, args),
+            AbstractValue::Text { .. }
+            | AbstractValue::Object { .. }
+            | AbstractValue::Instance { .. }
+            | AbstractValue::Module(_)
+            | AbstractValue::List(_)
+            | AbstractValue::Map(_) => {}
         }
     }
 
@@ -183,7 +183,7 @@ impl Walk<'_> {
                 self.unknown(Reason::Alias, "a function out of a table".to_owned(), frame.at.0, call.extent);
             }
             Value::Name(name) => {
-                if let Found::Here(Thing::Unknown) = self.evaluator.name(frame, name) {
+                if let Found::Here(AbstractValue::Unknown) = self.evaluator.name(frame, name) {
                     self.unknown(Reason::Alias, name.clone(), frame.at.0, call.extent);
                 }
             }
@@ -199,13 +199,13 @@ impl Walk<'_> {
     }
 
     /// Something that is given to a call, which may call it in turn.
-    fn passed(&mut self, frame: &Frame, call: &Call, thing: &Thing) {
-        match thing {
-            Thing::Function(at, this) if !self.handlers.contains(at) => {
+    fn passed(&mut self, frame: &Frame, call: &Call, abstract_value: &AbstractValue) {
+        match abstract_value {
+            AbstractValue::Function(at, this) if !self.handlers.contains(at) => {
                 let inner = self.evaluator.bound(Some(frame), *at, &[], this.clone());
                 self.enqueue(inner);
             }
-            Thing::Outside(path) => {
+            AbstractValue::Outside(path) => {
                 let known = self.evaluator.knowledge(frame);
                 let is_plain = |path: &str| path.contains('.') && known.standing(path) != Standing::Foreign;
                 let rules = if is_plain(path) { known.rules(path) } else { &[] };
@@ -218,20 +218,22 @@ impl Walk<'_> {
                     }
                 }
             }
-            Thing::Map(pairs) => {
-                for (_, inner) in pairs.iter().filter(|(_, inner)| matches!(inner, Thing::Function(..))) {
+            AbstractValue::Map(pairs) => {
+                for (_, inner) in
+                    pairs.iter().filter(|(_, inner)| matches!(inner, AbstractValue::Function(..)))
+                {
                     self.passed(frame, call, inner);
                 }
             }
-            Thing::Text { .. }
-            | Thing::Object { .. }
-            | Thing::Method { .. }
-            | Thing::Function(..)
-            | Thing::Class(..)
-            | Thing::Instance { .. }
-            | Thing::Module(_)
-            | Thing::List(_)
-            | Thing::Unknown => {}
+            AbstractValue::Text { .. }
+            | AbstractValue::Object { .. }
+            | AbstractValue::Method { .. }
+            | AbstractValue::Function(..)
+            | AbstractValue::Class(..)
+            | AbstractValue::Instance { .. }
+            | AbstractValue::Module(_)
+            | AbstractValue::List(_)
+            | AbstractValue::Unknown => {}
         }
     }
 
@@ -239,7 +241,7 @@ impl Walk<'_> {
         &mut self,
         frame: &Frame,
         call: &Call,
-        kind: crate::report::Kind,
+        kind: crate::report::UseKind,
         target: Option<crate::target::Target>,
         path: &str,
         latent: Option<String>,

@@ -37,9 +37,9 @@ fn the_files_read() {
 fn every_line_is_found_in_a_program_made_of_it() {
     let (mut tried, mut missed) = (0, Vec::new());
     for spelling in &SPELLINGS {
-        let known = of(spelling.language);
+        let known = for_language(spelling.language);
         for rule in known.rules.values().chain(known.families.values()).flatten() {
-            let wanted: Vec<(Kind, &str)> = rule.effects().collect();
+            let wanted: Vec<(UseKind, &str)> = rule.effects().collect();
             for (kind, place) in wanted {
                 tried += 1;
                 let programs = spelling.programs(rule, place, Some(kind));
@@ -72,7 +72,7 @@ fn a_literal_module_is_no_unknown() {
 
 #[test]
 fn names_without_a_rule_stand_where_the_data_says() {
-    let known = of(Language::Python);
+    let known = for_language(Language::Python);
     for (path, standing) in [
         ("os.path.join", Standing::Pure),
         ("os.nothing", Standing::Known),
@@ -81,21 +81,25 @@ fn names_without_a_rule_stand_where_the_data_says() {
     ] {
         assert_eq!(known.standing(path), standing, "{path}");
     }
-    assert_eq!(of(Language::Rust).standing("std.fs.new_function"), Standing::Known);
-    assert_eq!(of(Language::JavaScript).standing("@modelcontextprotocol/sdk/x.js.Y"), Standing::Pure);
+    assert_eq!(for_language(Language::Rust).standing("std.fs.new_function"), Standing::Known);
+    assert_eq!(
+        for_language(Language::JavaScript).standing("@modelcontextprotocol/sdk/x.js.Y"),
+        Standing::Pure
+    );
 }
 
-fn finds(deeds: &Deeds, kind: Kind, rule: &Rule, place: &str) -> bool {
+fn finds(deeds: &Deeds, kind: UseKind, rule: &Rule, place: &str) -> bool {
     let named = !place.contains('*') && !rule.latent && !rule.chain;
     let target = match kind {
-        Kind::Read | Kind::Write | Kind::Create | Kind::Delete => PATH,
-        Kind::Net => HOST,
-        Kind::Exec if rule.shell.as_deref() == Some("always") => "sh",
-        Kind::Exec => place.strip_prefix('=').unwrap_or(PROGRAM),
-        Kind::Env => VARIABLE,
-        Kind::Tzdata => "clock",
+        UseKind::Read | UseKind::Write | UseKind::Create | UseKind::Delete => PATH,
+        UseKind::Net => HOST,
+        UseKind::Exec if rule.shell.as_deref() == Some("always") => "sh",
+        UseKind::Exec => place.strip_prefix('=').unwrap_or(PROGRAM),
+        UseKind::Env => VARIABLE,
+        UseKind::Tzdata => "clock",
     };
-    let kinds = if rule.chain || rule.mode.is_some() { &[Kind::Read, Kind::Write][..] } else { &[kind][..] };
+    let kinds =
+        if rule.chain || rule.mode.is_some() { &[UseKind::Read, UseKind::Write][..] } else { &[kind][..] };
     deeds.uses().iter().any(|one| {
         kinds.contains(&one.kind()) && (!named || one.capability().is_some_and(|line| line.contains(target)))
     })
@@ -111,13 +115,13 @@ impl Spelling {
     }
 
     /// Programs any of which should show the use: the path may be a function, a method or a method of a result.
-    fn programs(&self, rule: &Rule, place: &str, kind: Option<Kind>) -> Vec<String> {
+    fn programs(&self, rule: &Rule, place: &str, kind: Option<UseKind>) -> Vec<String> {
         let name = rule.name.replace("::", ".").replace('*', "anything");
         let literal = match kind {
-            Some(Kind::Net) if rule.port.is_some() || rule.scheme.is_some() => HOST,
-            Some(Kind::Net) => URL,
-            Some(Kind::Exec) => PROGRAM,
-            Some(Kind::Env) => VARIABLE,
+            Some(UseKind::Net) if rule.port.is_some() || rule.scheme.is_some() => HOST,
+            Some(UseKind::Net) => URL,
+            Some(UseKind::Exec) => PROGRAM,
+            Some(UseKind::Env) => VARIABLE,
             _ => PATH,
         };
         let first = place.split_whitespace().next().unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Package, Thing};
+use super::{AbstractValue, Package};
 use crate::model::{Language, Unit};
 
 impl Package<'_> {
     /// The module that `unit` means by a name.
-    pub(super) fn module(&self, unit: usize, name: &str) -> Thing {
-        let Some(from) = self.unit(unit) else { return Thing::Unknown };
+    pub(super) fn module(&self, unit: usize, name: &str) -> AbstractValue {
+        let Some(from) = self.unit(unit) else { return AbstractValue::Unknown };
         let found = match from.language {
             Language::Python => self.python(unit, name),
             Language::JavaScript | Language::TypeScript => self.ecma(unit, name),
@@ -16,11 +16,11 @@ impl Package<'_> {
             Language::Kotlin => None,
         };
         match found {
-            Some(unit) => Thing::Module(unit),
+            Some(unit) => AbstractValue::Module(unit),
             None if from.language.is_ecma() => {
-                Thing::Outside(name.strip_prefix("node:").unwrap_or(name).to_owned())
+                AbstractValue::Outside(name.strip_prefix("node:").unwrap_or(name).to_owned())
             }
-            None => Thing::Outside(name.to_owned()),
+            None => AbstractValue::Outside(name.to_owned()),
         }
     }
 
@@ -40,7 +40,7 @@ impl Package<'_> {
 
     fn python(&self, unit: usize, name: &str) -> Option<usize> {
         let from = self.unit(unit)?;
-        let folder = self.path(unit).parent()?;
+        let directory = self.path(unit).parent()?;
         let at = |base: &Path, name: &str| {
             let path =
                 name.split('.').filter(|part| !part.is_empty()).fold(base.to_owned(), |p, n| p.join(n));
@@ -48,11 +48,11 @@ impl Package<'_> {
         };
         let dots = name.chars().take_while(|c| *c == '.').count();
         if dots > 0 {
-            let base = folder.ancestors().nth(dots - 1)?;
+            let base = directory.ancestors().nth(dots - 1)?;
             return at(base, name.trim_start_matches('.'));
         }
-        let is_package = |folder: &Path| self.stem(&folder.join("__init__"), from).is_some();
-        folder.ancestors().filter(|base| !is_package(base)).take(6).find_map(|base| at(base, name))
+        let is_package = |directory: &Path| self.stem(&directory.join("__init__"), from).is_some();
+        directory.ancestors().filter(|base| !is_package(base)).take(6).find_map(|base| at(base, name))
     }
 
     fn ecma(&self, unit: usize, name: &str) -> Option<usize> {
@@ -69,13 +69,13 @@ impl Package<'_> {
         self.stem(&bare, from).or_else(|| self.stem(&path.join("index"), from))
     }
 
-    /// The folder that holds the crate of a unit, and the unit's own module path in it.
+    /// The directory that holds the crate of a unit, and the unit's own module path in it.
     fn rust_home(&self, unit: usize) -> Option<(PathBuf, Vec<String>)> {
         let (path, from) = (self.path(unit), self.unit(unit)?);
-        let folder = path.parent()?;
+        let directory = path.parent()?;
         let is_root =
             |base: &&Path| ["lib", "main"].iter().any(|name| self.stem(&base.join(name), from).is_some());
-        let home = folder.ancestors().take(12).find(is_root).unwrap_or(folder);
+        let home = directory.ancestors().take(12).find(is_root).unwrap_or(directory);
         let inner = path.with_extension("");
         let inner = inner.strip_prefix(home).ok()?;
         let mut names: Vec<String> =
@@ -94,9 +94,9 @@ impl Package<'_> {
     }
 
     /// `crate.a.b`, `self.a`, `super.a`, `a.b` (a module beside, else a crate).
-    fn rust(&self, unit: usize, name: &str) -> Thing {
+    fn rust(&self, unit: usize, name: &str) -> AbstractValue {
         let (Some(from), Some((home, own))) = (self.unit(unit), self.rust_home(unit)) else {
-            return Thing::Unknown;
+            return AbstractValue::Unknown;
         };
         let mut parts: Vec<String> = name.split('.').map(str::to_owned).collect();
         let (mut at, mut anchored) = (own, false);
@@ -123,20 +123,20 @@ impl Package<'_> {
                 None => {}
             }
         }
-        if anchored { Thing::Unknown } else { Thing::Outside(name.to_owned()) }
+        if anchored { AbstractValue::Unknown } else { AbstractValue::Outside(name.to_owned()) }
     }
 
     /// A module inside of a file.
-    fn below(&self, unit: usize, names: &[String]) -> Thing {
-        let mut thing = Thing::Module(unit);
+    fn below(&self, unit: usize, names: &[String]) -> AbstractValue {
+        let mut abstract_value = AbstractValue::Module(unit);
         let mut outer = None;
         for name in names {
             let classes = self.unit(unit).map_or(&[][..], |unit| unit.classes.as_slice());
             let found = classes.iter().position(|class| class.name == *name && class.outer == outer);
-            let Some(found) = found else { return Thing::Unknown };
-            (thing, outer) = (Thing::Class(unit, found), Some(found));
+            let Some(found) = found else { return AbstractValue::Unknown };
+            (abstract_value, outer) = (AbstractValue::Class(unit, found), Some(found));
         }
-        thing
+        abstract_value
     }
 }
 

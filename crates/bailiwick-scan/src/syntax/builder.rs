@@ -63,7 +63,7 @@ impl<'t> Builder<'t> {
     }
 
     /// The source of a node.
-    pub(super) fn of(&self, node: Node<'_>) -> &'t str {
+    pub(super) fn text_of(&self, node: Node<'_>) -> &'t str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 

@@ -87,11 +87,11 @@ impl<'t> Ecma<'t> {
     fn access(&mut self, node: Node<'t>) {
         let Some(object) = node.child_by_field_name("object") else { return };
         let of_environment = |text: &str| text == "env" || text.ends_with(".env");
-        if !of_environment(self.builder.of(object)) || self.targets.contains(&node.id()) {
+        if !of_environment(self.builder.text_of(object)) || self.targets.contains(&node.id()) {
             return;
         }
         let index = node.child_by_field_name("index").map(|index| self.lower(index, 0));
-        let property = node.child_by_field_name("property").map(|name| self.builder.of(name));
+        let property = node.child_by_field_name("property").map(|name| self.builder.text_of(name));
         let key = index.or_else(|| Some(Value::Text(property?.to_owned()))).unwrap_or(Value::Opaque);
         let object = self.lower(object, 0);
         self.builder.call(object.member("[]"), vec![Arg { name: None, value: key }], node);
@@ -108,12 +108,13 @@ impl<'t> Ecma<'t> {
         let value = self.lower(right, 0);
         match left.kind() {
             "identifier" => {
-                let name = self.builder.of(left);
+                let name = self.builder.text_of(left);
                 self.builder.rebind(name, value);
             }
             "member_expression" => {
-                let object = left.child_by_field_name("object").map_or("", |object| self.builder.of(object));
-                let name = left.child_by_field_name("property").map_or("", |name| self.builder.of(name));
+                let object =
+                    left.child_by_field_name("object").map_or("", |object| self.builder.text_of(object));
+                let name = left.child_by_field_name("property").map_or("", |name| self.builder.text_of(name));
                 match object {
                     "this" => self.builder.field(name, value),
                     "exports" | "module.exports" => self.builder.rebind(name, value),
@@ -159,7 +160,7 @@ impl<'t> Ecma<'t> {
     /// The name that `name === "…"` is about.
     fn compared(&self, node: Node<'t>) -> Option<String> {
         let test = if node.kind() == "parenthesized_expression" { children(node).next()? } else { node };
-        let operator = self.builder.of(test.child_by_field_name("operator")?);
+        let operator = self.builder.text_of(test.child_by_field_name("operator")?);
         if !matches!(operator, "===" | "==") {
             return None;
         }
@@ -215,7 +216,7 @@ impl<'t> Ecma<'t> {
     }
 
     fn class(&mut self, node: Node<'t>) -> bool {
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let index = self.builder.open_class(name);
         if let Some(heritage) = child(node, "class_heritage") {
             let base = child(heritage, "extends_clause").unwrap_or(heritage);
@@ -237,13 +238,13 @@ impl<'t> Ecma<'t> {
         if let Some(kind) = node.child_by_field_name("type")
             && name.kind() == "identifier"
         {
-            let (name, kind) = (self.builder.of(name), self.kind(kind));
+            let (name, kind) = (self.builder.text_of(name), self.kind(kind));
             self.builder.declare(name, kind);
         }
         if let Some(value) = value.filter(|value| is_function(*value))
             && name.kind() == "identifier"
         {
-            self.names.push((value.id(), self.builder.of(name)));
+            self.names.push((value.id(), self.builder.text_of(name)));
         }
         let lowered = value.map_or(Value::Opaque, |value| self.lower(value, 0));
         if name.kind() == "object_pattern" && self.is_environment(value) {
@@ -256,15 +257,19 @@ impl<'t> Ecma<'t> {
     }
 
     fn is_environment(&self, value: Option<Node<'t>>) -> bool {
-        value.map(|value| self.builder.of(value)).is_some_and(|text| text == "env" || text.ends_with(".env"))
+        value
+            .map(|value| self.builder.text_of(value))
+            .is_some_and(|text| text == "env" || text.ends_with(".env"))
     }
 
     /// The names in front of the colons of `{ a, b: c }`.
     fn keys(&self, pattern: Node<'t>) -> Vec<&'t str> {
         let key = |node: Node<'t>| match node.kind() {
-            "pair_pattern" => node.child_by_field_name("key").map(|key| self.builder.of(key)),
-            "object_assignment_pattern" => node.child_by_field_name("left").map(|key| self.builder.of(key)),
-            "shorthand_property_identifier_pattern" => Some(self.builder.of(node)),
+            "pair_pattern" => node.child_by_field_name("key").map(|key| self.builder.text_of(key)),
+            "object_assignment_pattern" => {
+                node.child_by_field_name("left").map(|key| self.builder.text_of(key))
+            }
+            "shorthand_property_identifier_pattern" => Some(self.builder.text_of(node)),
             _ => None,
         };
         children(pattern).filter_map(key).collect()
@@ -274,7 +279,7 @@ impl<'t> Ecma<'t> {
     fn pattern(&mut self, pattern: Node<'t>, value: &Value) {
         match pattern.kind() {
             "identifier" => {
-                let name = self.builder.of(pattern);
+                let name = self.builder.text_of(pattern);
                 self.builder.bind(name, value.clone());
             }
             "object_pattern" => {
@@ -289,14 +294,14 @@ impl<'t> Ecma<'t> {
                         _ => (Some(part), Some(part)),
                     };
                     let (Some(key), Some(local)) = (key, local) else { continue };
-                    let (key, local) = (self.builder.of(key), self.builder.of(local));
+                    let (key, local) = (self.builder.text_of(key), self.builder.text_of(local));
                     let local = local.split('=').next().unwrap_or(local).trim();
                     self.builder.bind(local, value.clone().member(key));
                 }
             }
             "array_pattern" => {
                 for name in children(pattern).filter(|name| name.kind() == "identifier") {
-                    let name = self.builder.of(name);
+                    let name = self.builder.text_of(name);
                     self.builder.bind(name, Value::Opaque);
                 }
             }
@@ -310,8 +315,8 @@ impl<'t> Ecma<'t> {
         let module = module.as_ref().and_then(Value::as_text);
         let clause = child(node, "export_clause");
         for part in clause.into_iter().flat_map(children) {
-            let name = part.child_by_field_name("name").map_or("", |name| self.builder.of(name));
-            let alias = part.child_by_field_name("alias").map_or(name, |alias| self.builder.of(alias));
+            let name = part.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
+            let alias = part.child_by_field_name("alias").map_or(name, |alias| self.builder.text_of(alias));
             match module {
                 Some(module) => self.builder.import(Some(alias), module, Some(name)),
                 None if alias != name => self.builder.bind(alias, Value::name(name)),
@@ -321,7 +326,7 @@ impl<'t> Ecma<'t> {
         let space = child(node, "namespace_export").and_then(|space| children(space).next());
         match (module, clause, space) {
             (Some(module), None, Some(name)) => {
-                self.builder.import(Some(self.builder.of(name)), module, None);
+                self.builder.import(Some(self.builder.text_of(name)), module, None);
             }
             (Some(module), None, None) => self.builder.import(None, module, None),
             _ => {}
@@ -332,9 +337,9 @@ impl<'t> Ecma<'t> {
         }
         let named = node.child_by_field_name("declaration").and_then(|node| node.child_by_field_name("name"));
         if let Some(name) = named
-            && self.builder.of(node).starts_with("export default")
+            && self.builder.text_of(node).starts_with("export default")
         {
-            let name = Value::name(self.builder.of(name));
+            let name = Value::name(self.builder.text_of(name));
             self.builder.bind("default", name);
         }
     }
@@ -344,7 +349,7 @@ impl<'t> Ecma<'t> {
         else {
             return;
         };
-        let name = self.builder.of(name);
+        let name = self.builder.text_of(name);
         if let Some(kind) = node.child_by_field_name("type") {
             self.builder.field_type(name, self.kind(kind));
         }
@@ -358,7 +363,7 @@ impl<'t> Ecma<'t> {
         if node.kind() == "function_signature" {
             return false;
         }
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let params = self.params(node);
         let return_type = node.child_by_field_name("return_type").map(|kind| self.kind(kind));
         let class = self.builder.class().filter(|_| node.kind() == "method_definition");
@@ -380,9 +385,9 @@ impl<'t> Ecma<'t> {
         let list = node.child_by_field_name("parameters");
         for param in list.into_iter().flat_map(children) {
             let shown = child(param, "accessibility_modifier").is_some()
-                || self.builder.of(param).starts_with("readonly");
+                || self.builder.text_of(param).starts_with("readonly");
             if let (true, Some(name)) = (shown, param.child_by_field_name("pattern")) {
-                let name = self.builder.of(name);
+                let name = self.builder.text_of(name);
                 self.builder.field(name, Value::name(name));
             }
         }
@@ -390,7 +395,7 @@ impl<'t> Ecma<'t> {
 
     fn import(&mut self, node: Node<'t>) {
         if let Some(clause) = child(node, "import_require_clause") {
-            let local = child(clause, "identifier").map(|name| self.builder.of(name));
+            let local = child(clause, "identifier").map(|name| self.builder.text_of(name));
             let module = clause.child_by_field_name("source").map(|source| self.lower(source, 0));
             if let Some(module) = module.as_ref().and_then(Value::as_text) {
                 self.builder.import(local, module, None);
@@ -401,16 +406,19 @@ impl<'t> Ecma<'t> {
         let Some(module) = module.as_ref().and_then(Value::as_text) else { return };
         for part in child(node, "import_clause").into_iter().flat_map(children) {
             match part.kind() {
-                "identifier" => self.builder.import(Some(self.builder.of(part)), module, Some("default")),
+                "identifier" => {
+                    self.builder.import(Some(self.builder.text_of(part)), module, Some("default"))
+                }
                 "namespace_import" => {
-                    let local = children(part).next().map(|name| self.builder.of(name));
+                    let local = children(part).next().map(|name| self.builder.text_of(name));
                     self.builder.import(local, module, None);
                 }
                 "named_imports" => {
                     for one in children(part) {
-                        let name = one.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+                        let name =
+                            one.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
                         let alias =
-                            one.child_by_field_name("alias").map_or(name, |name| self.builder.of(name));
+                            one.child_by_field_name("alias").map_or(name, |name| self.builder.text_of(name));
                         self.builder.import(Some(alias), module, Some(name));
                     }
                 }
@@ -437,7 +445,7 @@ impl<'t> Ecma<'t> {
 
     fn params(&self, node: Node<'t>) -> Vec<Param> {
         if let Some(name) = node.child_by_field_name("parameter") {
-            return vec![Param { name: self.builder.of(name).to_owned(), ..Param::default() }];
+            return vec![Param { name: self.builder.text_of(name).to_owned(), ..Param::default() }];
         }
         let list = node.child_by_field_name("parameters");
         let param = |node: Node<'t>| {
@@ -448,7 +456,7 @@ impl<'t> Ecma<'t> {
             };
             let default = node.child_by_field_name("value").or_else(|| node.child_by_field_name("right"));
             Param {
-                name: pattern.map_or("", |pattern| self.builder.of(pattern)).to_owned(),
+                name: pattern.map_or("", |pattern| self.builder.text_of(pattern)).to_owned(),
                 kind: node.child_by_field_name("type").map(|kind| self.kind(kind)),
                 default: default.map(|value| self.lower(value, 0)),
             }
@@ -458,7 +466,7 @@ impl<'t> Ecma<'t> {
 
     /// A type as a path, without what only wraps it.
     fn kind(&self, node: Node<'t>) -> Value {
-        let mut text = self.builder.of(node).trim_start_matches(':').trim();
+        let mut text = self.builder.text_of(node).trim_start_matches(':').trim();
         for _ in 0..4 {
             text = text.split('|').next().unwrap_or(text).trim();
             let Some((outer, inner)) = text.split_once('<') else { break };
@@ -485,10 +493,10 @@ impl<'t> Ecma<'t> {
         let lower = |node: Node<'t>| self.lower(node, depth + 1);
         let part = |name| field(name).map_or(Value::Opaque, lower);
         match node.kind() {
-            "identifier" | "this" | "import" | "super" => Value::name(self.builder.of(node)),
-            "number" | "true" | "false" => Value::Text(self.builder.of(node).to_owned()),
+            "identifier" | "this" | "import" | "super" => Value::name(self.builder.text_of(node)),
+            "number" | "true" | "false" => Value::Text(self.builder.text_of(node).to_owned()),
             "member_expression" => {
-                part("object").member(field("property").map_or("", |name| self.builder.of(name)))
+                part("object").member(field("property").map_or("", |name| self.builder.text_of(name)))
             }
             "subscript_expression" => match part("index") {
                 Value::Text(key) => part("object").member(key),
@@ -499,11 +507,13 @@ impl<'t> Ecma<'t> {
             "string" | "template_string" => self.string(node, depth),
             "array" => Value::List(children(node).map(lower).collect()),
             "object" => Value::Map(self.pairs(node, depth)),
-            "binary_expression" => match field("operator").map_or("", |operator| self.builder.of(operator)) {
-                "+" => joined(vec![part("left"), part("right")]),
-                "??" | "||" | "&&" => Value::Choice(vec![part("left"), part("right")]),
-                _ => Value::Opaque,
-            },
+            "binary_expression" => {
+                match field("operator").map_or("", |operator| self.builder.text_of(operator)) {
+                    "+" => joined(vec![part("left"), part("right")]),
+                    "??" | "||" | "&&" => Value::Choice(vec![part("left"), part("right")]),
+                    _ => Value::Opaque,
+                }
+            }
             "ternary_expression" => Value::Choice(vec![part("consequence"), part("alternative")]),
             "arrow_function" | "function_expression" | "generator_function" => {
                 Value::Lambda(self.builder.extent(node).0)
@@ -523,16 +533,16 @@ impl<'t> Ecma<'t> {
                 let key = node.child_by_field_name("key")?;
                 let key = match self.lower(key, depth + 1) {
                     Value::Text(text) => text,
-                    _ => self.builder.of(key).to_owned(),
+                    _ => self.builder.text_of(key).to_owned(),
                 };
                 Some((key, self.lower(node.child_by_field_name("value")?, depth + 1)))
             }
             "shorthand_property_identifier" => {
-                let name = self.builder.of(node);
+                let name = self.builder.text_of(node);
                 Some((name.to_owned(), Value::name(name)))
             }
             "method_definition" => {
-                let name = self.builder.of(node.child_by_field_name("name")?);
+                let name = self.builder.text_of(node.child_by_field_name("name")?);
                 Some((name.to_owned(), Value::Lambda(self.builder.extent(node).0)))
             }
             _ => None,
@@ -542,8 +552,8 @@ impl<'t> Ecma<'t> {
 
     fn string(&self, node: Node<'t>, depth: usize) -> Value {
         let part = |node: Node<'t>| match node.kind() {
-            "string_fragment" => Some(Value::Text(self.builder.of(node).to_owned())),
-            "escape_sequence" => Some(unescaped(self.builder.of(node))),
+            "string_fragment" => Some(Value::Text(self.builder.text_of(node).to_owned())),
+            "escape_sequence" => Some(unescaped(self.builder.text_of(node))),
             "template_substitution" => {
                 Some(children(node).next().map_or(Value::Opaque, |inner| self.lower(inner, depth + 1)))
             }

@@ -50,7 +50,7 @@ impl<'t> Front<'t> for Kotlin<'t> {
             Role::Import => self.import(node),
             Role::Lambda => return self.lambda(node),
             Role::Package => {
-                let name = children(node).next().map_or("", |name| self.builder.of(name));
+                let name = children(node).next().map_or("", |name| self.builder.text_of(name));
                 self.builder.unit.package = name.to_owned();
             }
             Role::Return => {
@@ -129,8 +129,9 @@ impl<'t> Kotlin<'t> {
     /// The lambda in `policy = toolPolicy { }`.
     fn policy_argument(&self, node: Node<'t>) -> Option<Node<'t>> {
         let call = if child(node, "value_arguments").is_some() { node } else { children(node).next()? };
-        let is_policy =
-            |arg: &Node<'t>| child(*arg, "identifier").is_some_and(|name| self.builder.of(name) == "policy");
+        let is_policy = |arg: &Node<'t>| {
+            child(*arg, "identifier").is_some_and(|name| self.builder.text_of(name) == "policy")
+        };
         let arg = child(call, "value_arguments").and_then(|list| children(list).find(is_policy))?;
         children(arg).last().and_then(trailing_lambda)
     }
@@ -140,7 +141,7 @@ impl<'t> Kotlin<'t> {
         let calls = children(lambda).filter(|child| child.kind() == "call_expression");
         let block = |call: Node<'t>| {
             let name = children(call).next().filter(|name| name.kind() == "identifier")?;
-            Some((self.builder.of(name), trailing_lambda(call)?))
+            Some((self.builder.text_of(name), trailing_lambda(call)?))
         };
         calls.filter_map(block).collect()
     }
@@ -180,15 +181,16 @@ impl<'t> Kotlin<'t> {
             // What stands in a companion is called on the class around it.
             return false;
         }
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let index = self.builder.open_class(name);
         let bases = child(node, "delegation_specifiers").into_iter().flat_map(children);
-        let bases: Vec<Value> = bases.map(|base| Value::path(type_path(self.builder.of(base)))).collect();
+        let bases: Vec<Value> =
+            bases.map(|base| Value::path(type_path(self.builder.text_of(base)))).collect();
         let params = child(node, "primary_constructor").and_then(|list| child(list, "class_parameters"));
         let made: Vec<Param> = params.into_iter().flat_map(children).map(|node| self.param(node)).collect();
         let maker = self.builder.open(ScopeKind::Function, "<init>", made.clone(), node);
         for (param, node) in made.iter().zip(params.into_iter().flat_map(children)) {
-            let text = self.builder.of(node);
+            let text = self.builder.text_of(node);
             if text.contains("val ") || text.contains("var ") {
                 self.builder.field(&param.name, Value::name(&*param.name));
                 param.kind.iter().for_each(|kind| self.builder.field_type(&param.name, kind.clone()));
@@ -203,10 +205,10 @@ impl<'t> Kotlin<'t> {
 
     fn declare(&mut self, node: Node<'t>) {
         let Some(variable) = child(node, "variable_declaration") else { return };
-        let Some(name) = child(variable, "identifier").map(|name| self.builder.of(name)) else { return };
+        let Some(name) = child(variable, "identifier").map(|name| self.builder.text_of(name)) else { return };
         let kind = children(variable).find(|part| part.kind().ends_with("_type"));
         let value = children(node).find(|part| is_expression(*part)).map(|value| self.lower(value, 0));
-        let kind = kind.map(|kind| Value::path(type_path(self.builder.of(kind))));
+        let kind = kind.map(|kind| Value::path(type_path(self.builder.text_of(kind))));
         let in_body = self.builder.in_class_body();
         if let Some(kind) = kind {
             if in_body {
@@ -223,11 +225,11 @@ impl<'t> Kotlin<'t> {
     }
 
     fn function(&mut self, node: Node<'t>) -> bool {
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let params = self.params(child(node, "function_value_parameters"));
         let kinds = children(node).skip_while(|part| part.kind() != "function_value_parameters");
         let kind = kinds.take_while(|part| part.kind() != "function_body").find(|part| is_type(*part));
-        let return_type = kind.map(|kind| Value::path(type_path(self.builder.of(kind))));
+        let return_type = kind.map(|kind| Value::path(type_path(self.builder.text_of(kind))));
         let index = self.builder.open(ScopeKind::Function, name, params, node);
         if let Some(scope) = self.builder.scope(index) {
             scope.return_type = return_type;
@@ -241,27 +243,27 @@ impl<'t> Kotlin<'t> {
     }
 
     fn import(&mut self, node: Node<'t>) {
-        let Some(path) = child(node, "qualified_identifier").map(|path| self.builder.of(path)) else {
+        let Some(path) = child(node, "qualified_identifier").map(|path| self.builder.text_of(path)) else {
             return;
         };
-        if self.builder.of(node).trim_end().ends_with('*') {
+        if self.builder.text_of(node).trim_end().ends_with('*') {
             return self.builder.import(None, path, None);
         }
-        let alias = child(node, "identifier").map(|alias| self.builder.of(alias));
+        let alias = child(node, "identifier").map(|alias| self.builder.text_of(alias));
         let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
         self.builder.import(Some(alias.unwrap_or(name)), module, Some(name));
     }
 
     fn lambda(&mut self, node: Node<'t>) -> bool {
         let list = child(node, "lambda_parameters");
-        let name = |node: Node<'t>| child(node, "identifier").map_or("", |name| self.builder.of(name));
+        let name = |node: Node<'t>| child(node, "identifier").map_or("", |name| self.builder.text_of(name));
         let param = |node: Node<'t>| Param { name: name(node).to_owned(), ..Param::default() };
         let params = list.into_iter().flat_map(children).map(param).collect();
         self.builder.open(ScopeKind::Lambda, "", params, node);
         let last = children(node).last().filter(|last| is_expression(*last)).map(|last| self.lower(last, 0));
         if self.commands.remove(&node.id()) {
             // One that ends in several places runs whatever these say.
-            let one_end = !self.builder.of(node).contains("return@");
+            let one_end = !self.builder.text_of(node).contains("return@");
             let value = last.clone().filter(|_| one_end).unwrap_or(Value::Opaque);
             self.builder.call(Value::name("ProcessBuilder"), vec![Arg { name: None, value }], node);
         }
@@ -289,10 +291,10 @@ impl<'t> Kotlin<'t> {
         let kind = parts.iter().position(|part| is_type(*part));
         let default = kind.and_then(|at| parts.get(at + 1));
         Param {
-            name: child(node, "identifier").map_or("", |name| self.builder.of(name)).to_owned(),
+            name: child(node, "identifier").map_or("", |name| self.builder.text_of(name)).to_owned(),
             kind: kind
                 .and_then(|at| parts.get(at))
-                .map(|kind| Value::path(type_path(self.builder.of(*kind)))),
+                .map(|kind| Value::path(type_path(self.builder.text_of(*kind)))),
             default: default.map(|value| self.lower(*value, 0)),
         }
     }
@@ -309,9 +311,10 @@ impl<'t> Kotlin<'t> {
     fn arg(&self, node: Node<'t>, depth: usize) -> Arg {
         let parts: Vec<Node<'t>> = children(node).collect();
         match parts.as_slice() {
-            [name, value] if name.kind() == "identifier" => {
-                Arg { name: Some(self.builder.of(*name).to_owned()), value: self.lower(*value, depth + 1) }
-            }
+            [name, value] if name.kind() == "identifier" => Arg {
+                name: Some(self.builder.text_of(*name).to_owned()),
+                value: self.lower(*value, depth + 1),
+            },
             parts => {
                 let value = parts.last().map_or(Value::Opaque, |value| self.lower(*value, depth + 1));
                 Arg { name: None, value }
@@ -326,11 +329,11 @@ impl<'t> Kotlin<'t> {
         let lower = |node: Node<'t>| self.lower(node, depth + 1);
         let first = || children(node).next().map_or(Value::Opaque, lower);
         match node.kind() {
-            "identifier" => Value::name(self.builder.of(node)),
+            "identifier" => Value::name(self.builder.text_of(node)),
             "this_expression" => Value::name("this"),
-            "number_literal" | "boolean_literal" => Value::Text(self.builder.of(node).to_owned()),
+            "number_literal" | "boolean_literal" => Value::Text(self.builder.text_of(node).to_owned()),
             "navigation_expression" => {
-                let name = children(node).last().map_or("", |name| self.builder.of(name));
+                let name = children(node).last().map_or("", |name| self.builder.text_of(name));
                 first().member(name)
             }
             "index_expression" => {
@@ -346,7 +349,8 @@ impl<'t> Kotlin<'t> {
             },
             "string_literal" | "multiline_string_literal" => self.string(node, depth),
             "binary_expression" | "additive_expression" => {
-                let operator = node.child_by_field_name("operator").map_or("", |sign| self.builder.of(sign));
+                let operator =
+                    node.child_by_field_name("operator").map_or("", |sign| self.builder.text_of(sign));
                 let parts: Vec<Value> = children(node).map(lower).collect();
                 match operator {
                     "+" => joined(parts),
@@ -367,7 +371,7 @@ impl<'t> Kotlin<'t> {
     fn string(&self, node: Node<'t>, depth: usize) -> Value {
         let (mut parts, mut name_next) = (Vec::new(), false);
         for part in children(node) {
-            let text = self.builder.of(part);
+            let text = self.builder.text_of(part);
             match part.kind() {
                 "interpolation" => {
                     let inner = children(part).next();

@@ -87,7 +87,7 @@ impl<'t> Python<'t> {
         else {
             return;
         };
-        if self.builder.of(object).ends_with("environ") && !self.targets.contains(&node.id()) {
+        if self.builder.text_of(object).ends_with("environ") && !self.targets.contains(&node.id()) {
             let (object, index) = (self.lower(object, 0), self.lower(index, 0));
             self.builder.call(object.member("[]"), vec![Arg { name: None, value: index }], node);
         }
@@ -102,9 +102,9 @@ impl<'t> Python<'t> {
         let value = node.child_by_field_name("right").map(|right| self.lower(right, 0));
         let in_class = self.builder.in_class_body();
         match left.kind() {
-            "identifier" if in_class => self.member_field(self.builder.of(left), kind, value),
+            "identifier" if in_class => self.member_field(self.builder.text_of(left), kind, value),
             "identifier" => {
-                let name = self.builder.of(left);
+                let name = self.builder.text_of(left);
                 if let Some(kind) = kind {
                     self.builder.declare(name, kind);
                 }
@@ -113,15 +113,15 @@ impl<'t> Python<'t> {
                 }
             }
             "attribute" => {
-                let object = left.child_by_field_name("object").map(|object| self.builder.of(object));
-                let name = left.child_by_field_name("attribute").map(|name| self.builder.of(name));
+                let object = left.child_by_field_name("object").map(|object| self.builder.text_of(object));
+                let name = left.child_by_field_name("attribute").map(|name| self.builder.text_of(name));
                 if let (Some("self" | "cls"), Some(name)) = (object, name) {
                     self.member_field(name, kind, value);
                 }
             }
             _ => {
                 for name in children(left).filter(|name| name.kind() == "identifier") {
-                    let name = self.builder.of(name);
+                    let name = self.builder.text_of(name);
                     self.builder.bind(name, Value::Opaque);
                 }
             }
@@ -160,7 +160,7 @@ impl<'t> Python<'t> {
     fn compared(&self, node: Node<'t>) -> Option<String> {
         let sides: Vec<Node<'t>> = children(node).collect();
         let [left, right] = sides.as_slice() else { return None };
-        if node.kind() != "comparison_operator" || !self.builder.of(node).contains("==") {
+        if node.kind() != "comparison_operator" || !self.builder.text_of(node).contains("==") {
             return None;
         }
         let left = self.lower(*left, 0);
@@ -195,7 +195,7 @@ impl<'t> Python<'t> {
     fn class(&mut self, node: Node<'t>) -> bool {
         self.decorators.clear();
         let Some(name) = node.child_by_field_name("name") else { return false };
-        let index = self.builder.open_class(self.builder.of(name));
+        let index = self.builder.open_class(self.builder.text_of(name));
         if let Some(bases) = node.child_by_field_name("superclasses") {
             let bases: Vec<Value> = children(bases).map(|base| self.lower(base, 0)).collect();
             self.builder.class_mut(index).into_iter().for_each(|class| class.bases = bases.clone());
@@ -208,7 +208,7 @@ impl<'t> Python<'t> {
         let names: Vec<Node<'t>> =
             if left.kind() == "identifier" { vec![left] } else { children(left).collect() };
         for name in names.into_iter().filter(|name| name.kind() == "identifier") {
-            let name = self.builder.of(name);
+            let name = self.builder.text_of(name);
             self.builder.bind(name, Value::Opaque);
         }
     }
@@ -219,7 +219,7 @@ impl<'t> Python<'t> {
     }
 
     fn function(&mut self, node: Node<'t>) -> bool {
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let params = node.child_by_field_name("parameters").map(|list| self.params(list)).unwrap_or_default();
         let return_type = node.child_by_field_name("return_type").map(|kind| self.kind(kind));
         let decorators = std::mem::take(&mut self.decorators);
@@ -247,15 +247,15 @@ impl<'t> Python<'t> {
     }
 
     fn import(&mut self, node: Node<'t>) {
-        let module = node.child_by_field_name("module_name").map(|module| self.builder.of(module));
+        let module = node.child_by_field_name("module_name").map(|module| self.builder.text_of(module));
         let mut cursor = node.walk();
         let names: Vec<Node<'t>> = node.children_by_field_name("name", &mut cursor).collect();
         for name in names {
             let (path, alias) = if name.kind() == "aliased_import" {
-                let part = |field| name.child_by_field_name(field).map(|part| self.builder.of(part));
+                let part = |field| name.child_by_field_name(field).map(|part| self.builder.text_of(part));
                 (part("name").unwrap_or_default(), part("alias"))
             } else {
-                (self.builder.of(name), None)
+                (self.builder.text_of(name), None)
             };
             match module {
                 Some(module) => self.builder.import(Some(alias.unwrap_or(path)), module, Some(path)),
@@ -286,7 +286,7 @@ impl<'t> Python<'t> {
             return;
         };
         let value = self.lower(value, 0);
-        let name = self.builder.of(alias);
+        let name = self.builder.text_of(alias);
         self.builder.bind(name, value);
     }
 
@@ -298,7 +298,7 @@ impl<'t> Python<'t> {
                 "typed_parameter" => child(node, "identifier"),
                 _ => node.child_by_field_name("name"),
             };
-            let Some(name) = name.map(|name| self.builder.of(name)) else { continue };
+            let Some(name) = name.map(|name| self.builder.text_of(name)) else { continue };
             if matches!(name, "self" | "cls") {
                 continue;
             }
@@ -311,7 +311,7 @@ impl<'t> Python<'t> {
 
     /// A type as a path, without what only wraps it.
     fn kind(&self, node: Node<'t>) -> Value {
-        let text = self.builder.of(node).trim_matches(['"', '\'']);
+        let text = self.builder.text_of(node).trim_matches(['"', '\'']);
         Value::path(bare_type(text, 0))
     }
 
@@ -323,10 +323,12 @@ impl<'t> Python<'t> {
         let lower = |node: Node<'t>| self.lower(node, depth + 1);
         let part = |name| field(name).map_or(Value::Opaque, lower);
         match node.kind() {
-            "identifier" if matches!(self.builder.of(node), "self" | "cls") => Value::name("this"),
-            "identifier" => Value::name(self.builder.of(node)),
-            "integer" | "true" | "false" => Value::Text(self.builder.of(node).to_owned()),
-            "attribute" => part("object").member(field("attribute").map_or("", |name| self.builder.of(name))),
+            "identifier" if matches!(self.builder.text_of(node), "self" | "cls") => Value::name("this"),
+            "identifier" => Value::name(self.builder.text_of(node)),
+            "integer" | "true" | "false" => Value::Text(self.builder.text_of(node).to_owned()),
+            "attribute" => {
+                part("object").member(field("attribute").map_or("", |name| self.builder.text_of(name)))
+            }
             "subscript" => Value::Index(Box::new(part("value")), Box::new(part("subscript"))),
             "call" => Value::Call(Box::new(part("function")), self.args(node, depth)),
             "string" => self.string(node, depth),
@@ -334,7 +336,7 @@ impl<'t> Python<'t> {
             "list" | "tuple" | "set" => Value::List(children(node).map(lower).collect()),
             "dictionary" => Value::Map(self.pairs(node, depth)),
             "binary_operator" => {
-                let operator = field("operator").map_or("", |operator| self.builder.of(operator));
+                let operator = field("operator").map_or("", |operator| self.builder.text_of(operator));
                 match operator {
                     "+" => joined(vec![part("left"), part("right")]),
                     "/" => Value::Call(
@@ -367,7 +369,7 @@ impl<'t> Python<'t> {
             let value = if is_named { node.child_by_field_name("value") } else { Some(node) };
             let name = node.child_by_field_name("name").filter(|_| is_named);
             Arg {
-                name: name.map(|name| self.builder.of(name).to_owned()),
+                name: name.map(|name| self.builder.text_of(name).to_owned()),
                 value: value.map_or(Value::Opaque, |value| self.lower(value, depth + 1)),
             }
         };
@@ -385,10 +387,10 @@ impl<'t> Python<'t> {
 
     fn string(&self, node: Node<'t>, depth: usize) -> Value {
         let raw =
-            child(node, "string_start").is_some_and(|start| self.builder.of(start).contains(['r', 'R']));
+            child(node, "string_start").is_some_and(|start| self.builder.text_of(start).contains(['r', 'R']));
         let part = |node: Node<'t>| match node.kind() {
-            "string_content" if raw => Some(Value::Text(self.builder.of(node).to_owned())),
-            "string_content" => Some(unescaped(self.builder.of(node))),
+            "string_content" if raw => Some(Value::Text(self.builder.text_of(node).to_owned())),
+            "string_content" => Some(unescaped(self.builder.text_of(node))),
             "interpolation" => {
                 let inner = node.child_by_field_name("expression");
                 Some(inner.map_or(Value::Opaque, |inner| self.lower(inner, depth + 1)))

@@ -95,11 +95,11 @@ impl<'t> Rust<'t> {
         let value = self.lower(right, 0);
         match left.kind() {
             "identifier" => {
-                let name = self.builder.of(left);
+                let name = self.builder.text_of(left);
                 self.builder.rebind(name, value);
             }
-            "field_expression" if self.builder.of(left).starts_with("self.") => {
-                let name = left.child_by_field_name("field").map_or("", |name| self.builder.of(name));
+            "field_expression" if self.builder.text_of(left).starts_with("self.") => {
+                let name = left.child_by_field_name("field").map_or("", |name| self.builder.text_of(name));
                 self.builder.field(name, value);
             }
             _ => {}
@@ -117,17 +117,18 @@ impl<'t> Rust<'t> {
         let Some(name) = node.child_by_field_name("name").or_else(|| node.child_by_field_name("type")) else {
             return false;
         };
-        let name = bare_type(self.builder.of(name));
+        let name = bare_type(self.builder.text_of(name));
         let name = name.rsplit('.').next().unwrap_or(&name).to_owned();
         self.builder.open_class(&name);
         let fields = node.child_by_field_name("body").filter(|_| node.kind() == "struct_item");
         for field in fields.into_iter().flat_map(children) {
             let part = |name| field.child_by_field_name(name);
             if let (Some(name), Some(kind)) = (part("name"), part("type")) {
-                self.builder.field_type(self.builder.of(name), self.kind(kind));
+                self.builder.field_type(self.builder.text_of(name), self.kind(kind));
             }
         }
-        let of_trait = node.child_by_field_name("trait").map_or("", |of_trait| self.builder.of(of_trait));
+        let of_trait =
+            node.child_by_field_name("trait").map_or("", |of_trait| self.builder.text_of(of_trait));
         if of_trait.rsplit("::").next() == Some("Tool") {
             self.tool_trait(&name, node);
         }
@@ -142,7 +143,7 @@ impl<'t> Rust<'t> {
         tool.handlers.push(method("invoke"));
         let items = node.child_by_field_name("body").into_iter().flat_map(children);
         let mut required = items.filter(|item| {
-            item.child_by_field_name("name").is_some_and(|name| self.builder.of(name) == "required")
+            item.child_by_field_name("name").is_some_and(|name| self.builder.text_of(name) == "required")
         });
         tool.declared = required.next().and_then(|item| self.required_lines(item));
         self.builder.tool(tool);
@@ -150,7 +151,7 @@ impl<'t> Rust<'t> {
 
     /// The capability strings of a `required` method; `None` if it says it in another way.
     fn required_lines(&self, item: Node<'t>) -> Option<Vec<String>> {
-        let text = self.builder.of(item);
+        let text = self.builder.text_of(item);
         if !text.contains("demand_lines(") && !text.contains("CapabilitySet::new(") {
             return None;
         }
@@ -185,7 +186,7 @@ impl<'t> Rust<'t> {
             if name.kind() == "identifier" { vec![name] } else { children(name).collect() };
         let whole = names.len() == 1 && name.kind() != "tuple_pattern";
         for name in names.into_iter().filter(|name| name.kind() == "identifier") {
-            let name = self.builder.of(name);
+            let name = self.builder.text_of(name);
             if self.builder.in_class_body() {
                 self.builder.field(name, value.clone());
                 continue;
@@ -199,14 +200,14 @@ impl<'t> Rust<'t> {
 
     fn attribute(&mut self, node: Node<'t>) {
         let Some(attribute) = children(node).next() else { return };
-        let name = children(attribute).next().map_or("", |name| self.builder.of(name));
-        self.attributes.push((name.rsplit("::").next().unwrap_or(name), self.builder.of(attribute)));
+        let name = children(attribute).next().map_or("", |name| self.builder.text_of(name));
+        self.attributes.push((name.rsplit("::").next().unwrap_or(name), self.builder.text_of(attribute)));
     }
 
     fn foreign(&mut self, node: Node<'t>) {
         for item in node.child_by_field_name("body").into_iter().flat_map(children) {
             let Some(name) = item.child_by_field_name("name") else { continue };
-            let index = self.builder.open(ScopeKind::Function, self.builder.of(name), Vec::new(), item);
+            let index = self.builder.open(ScopeKind::Function, self.builder.text_of(name), Vec::new(), item);
             if let Some(scope) = self.builder.scope(index) {
                 scope.foreign = true;
             }
@@ -219,7 +220,7 @@ impl<'t> Rust<'t> {
             // The one that was put around the inside of a macro.
             return false;
         }
-        let name = node.child_by_field_name("name").map_or("", |name| self.builder.of(name));
+        let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let params = self.params(node);
         let return_type = node.child_by_field_name("return_type").map(|kind| self.kind(kind));
         let attributes = std::mem::take(&mut self.attributes);
@@ -247,7 +248,7 @@ impl<'t> Rust<'t> {
             return;
         }
         let text =
-            |node: Option<Node<'t>>| node.map(|node| dotted(self.builder.of(node))).unwrap_or_default();
+            |node: Option<Node<'t>>| node.map(|node| dotted(self.builder.text_of(node))).unwrap_or_default();
         let full = |path: &str| match (prefix, path) {
             ("", path) => path.to_owned(),
             (prefix, "self") => prefix.to_owned(),
@@ -263,7 +264,7 @@ impl<'t> Rust<'t> {
             }
             "use_as_clause" => {
                 let path = full(&text(node.child_by_field_name("path")));
-                let alias = node.child_by_field_name("alias").map(|alias| self.builder.of(alias));
+                let alias = node.child_by_field_name("alias").map(|alias| self.builder.text_of(alias));
                 self.used(alias, &path);
             }
             "use_wildcard" => {
@@ -288,7 +289,7 @@ impl<'t> Rust<'t> {
     fn lambda(&mut self, node: Node<'t>) -> bool {
         let list = node.child_by_field_name("parameters");
         let param = |node: Node<'t>| Param {
-            name: self.builder.of(node.child_by_field_name("pattern").unwrap_or(node)).to_owned(),
+            name: self.builder.text_of(node.child_by_field_name("pattern").unwrap_or(node)).to_owned(),
             kind: node.child_by_field_name("type").map(|kind| self.kind(kind)),
             default: None,
         };
@@ -303,7 +304,7 @@ impl<'t> Rust<'t> {
 
     fn inside_macro(&mut self, node: Node<'t>) {
         let Some(tokens) = child(node, "token_tree").filter(|_| self.macros < MACROS) else { return };
-        let inner = self.builder.of(tokens);
+        let inner = self.builder.text_of(tokens);
         let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or_default();
         if !inner.contains('(') {
             return;
@@ -324,7 +325,7 @@ impl<'t> Rust<'t> {
         if node.child_by_field_name("body").is_none() {
             return false;
         }
-        self.builder.open_class(self.builder.of(name));
+        self.builder.open_class(self.builder.text_of(name));
         true
     }
 
@@ -332,7 +333,7 @@ impl<'t> Rust<'t> {
         let list = node.child_by_field_name("parameters");
         let param = |node: Node<'t>| {
             let pattern = node.child_by_field_name("pattern")?;
-            let name = self.builder.of(pattern).trim_start_matches("mut ").to_owned();
+            let name = self.builder.text_of(pattern).trim_start_matches("mut ").to_owned();
             let kind = node.child_by_field_name("type").map(|kind| self.kind(kind));
             Some(Param { name, kind, default: None })
         };
@@ -340,7 +341,7 @@ impl<'t> Rust<'t> {
     }
 
     fn kind(&self, node: Node<'t>) -> Value {
-        marked_path(&bare_type(self.builder.of(node)).replace('.', "::"))
+        marked_path(&bare_type(self.builder.text_of(node)).replace('.', "::"))
     }
 
     fn args(&self, node: Node<'t>, depth: usize) -> Vec<Arg> {
@@ -358,11 +359,11 @@ impl<'t> Rust<'t> {
         let part = |name| field(name).map_or(Value::Opaque, lower);
         match node.kind() {
             "self" => Value::name("this"),
-            "identifier" | "type_identifier" => Value::name(self.builder.of(node)),
-            "scoped_identifier" | "scoped_type_identifier" => marked_path(self.builder.of(node)),
-            "integer_literal" => Value::Text(self.builder.of(node).to_owned()),
+            "identifier" | "type_identifier" => Value::name(self.builder.text_of(node)),
+            "scoped_identifier" | "scoped_type_identifier" => marked_path(self.builder.text_of(node)),
+            "integer_literal" => Value::Text(self.builder.text_of(node).to_owned()),
             "field_expression" => {
-                part("value").member(field("field").map_or("", |name| self.builder.of(name)))
+                part("value").member(field("field").map_or("", |name| self.builder.text_of(name)))
             }
             "index_expression" => Value::Index(
                 Box::new(children(node).next().map_or(Value::Opaque, lower)),
@@ -370,7 +371,7 @@ impl<'t> Rust<'t> {
             ),
             "call_expression" => Value::Call(Box::new(part("function")), self.args(node, depth)),
             "generic_function" => part("function"),
-            "boolean_literal" => Value::Text(self.builder.of(node).to_owned()),
+            "boolean_literal" => Value::Text(self.builder.text_of(node).to_owned()),
             "struct_expression" => Value::Call(Box::new(part("name")), Vec::new()),
             "string_literal" | "raw_string_literal" => self.string(node),
             "array_expression" | "tuple_expression" => Value::List(children(node).map(lower).collect()),
@@ -387,7 +388,7 @@ impl<'t> Rust<'t> {
     /// `format!("…{name}…")` as its parts; other macros are opaque.
     fn formatted(&self, node: Node<'t>) -> Value {
         let is_format =
-            node.child_by_field_name("macro").is_some_and(|name| self.builder.of(name) == "format");
+            node.child_by_field_name("macro").is_some_and(|name| self.builder.text_of(name) == "format");
         let tokens = child(node, "token_tree").filter(|_| is_format);
         let Some(Value::Text(text)) =
             tokens.and_then(|tokens| child(tokens, "string_literal")).map(|text| self.string(text))
@@ -408,8 +409,8 @@ impl<'t> Rust<'t> {
 
     fn string(&self, node: Node<'t>) -> Value {
         let part = |part: Node<'t>| match part.kind() {
-            "escape_sequence" => unescaped(self.builder.of(part)),
-            _ => Value::Text(self.builder.of(part).to_owned()),
+            "escape_sequence" => unescaped(self.builder.text_of(part)),
+            _ => Value::Text(self.builder.text_of(part).to_owned()),
         };
         joined(children(node).map(part).collect())
     }

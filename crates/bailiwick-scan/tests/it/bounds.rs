@@ -93,7 +93,7 @@ fn a_file_beyond_the_limit_is_unknown() {
 }
 
 #[test]
-fn native_code_in_the_folder_is_unknown() {
+fn native_code_in_the_directory_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("fast.so"), b"\x7fELF").unwrap();
     std::fs::write(dir.path().join("a.py"), "import fast\n").unwrap();
@@ -101,14 +101,14 @@ fn native_code_in_the_folder_is_unknown() {
 }
 
 #[test]
-fn folders_of_dependencies_are_left_out_unless_asked_for() {
+fn directories_of_dependencies_are_left_out_unless_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("node_modules/x");
     std::fs::create_dir_all(&inner).unwrap();
     std::fs::write(inner.join("x.js"), "require('fs').rmSync('/a')").unwrap();
     std::fs::write(dir.path().join("a.js"), "").unwrap();
     assert_eq!(super::scan(dir.path()).files().len(), 1);
-    assert_eq!(super::scan(&inner).files().len(), 1, "the folder itself was asked for");
+    assert_eq!(super::scan(&inner).files().len(), 1, "the directory itself was asked for");
     let options = bailiwick_scan::Options { include_dependencies: true, ..super::options() };
     let report = bailiwick_scan::scan(&[dir.path().to_owned()], &options, &|_, _| {}).unwrap();
     assert_eq!(report.files().len(), 2);
@@ -128,7 +128,7 @@ fn what_cannot_be_read_is_a_fault() {
     let scan =
         |path: &std::path::Path| bailiwick_scan::scan(&[path.to_owned()], &super::options(), &|_, _| {});
     assert!(scan(&dir.path().join("gone.py")).is_err());
-    assert!(scan(dir.path()).is_err(), "a folder without source");
+    assert!(scan(dir.path()).is_err(), "a directory without source");
     std::fs::write(dir.path().join("a.txt"), "").unwrap();
     assert!(scan(&dir.path().join("a.txt")).is_err());
 }

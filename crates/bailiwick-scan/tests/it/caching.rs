@@ -14,8 +14,10 @@ fn uses(report: &Report) -> Vec<String> {
 }
 
 fn entries(cache: &Path) -> Vec<std::path::PathBuf> {
-    let folders = std::fs::read_dir(cache).unwrap().map(|folder| folder.unwrap().path());
-    folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())).collect()
+    let directories = std::fs::read_dir(cache).unwrap().map(|directory| directory.unwrap().path());
+    directories
+        .flat_map(|directory| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()))
+        .collect()
 }
 
 #[test]

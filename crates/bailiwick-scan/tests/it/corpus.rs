@@ -1,6 +1,6 @@
 //! Precision and recall over a corpus that was labelled by hand, per language and capability.
 //!
-//! A case is a file or a folder; `labels.toml` says what each of its tools does. A label is matched at most once,
+//! A case is a file or a directory; `labels.toml` says what each of its tools does. A label is matched at most once,
 //! and every use that has no label counts against precision.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -29,7 +29,7 @@ fn scan_text(name: &str, text: impl AsRef<[u8]>) -> Report {
     scan(&path)
 }
 
-/// A folder of the corpus.
+/// A directory of the corpus.
 fn corpus_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }

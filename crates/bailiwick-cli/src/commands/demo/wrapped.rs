@@ -52,18 +52,18 @@ enum Ending {
     Failed,
 }
 
-/// Plays it in a folder of its own; what is shown, and whether everything was held.
-pub(super) fn play(folder: &Path, secret: &Path) -> anyhow::Result<(String, bool)> {
-    let notes = folder.join("notes");
+/// Plays it in a directory of its own; what is shown, and whether everything was held.
+pub(super) fn play(directory: &Path, secret: &Path) -> anyhow::Result<(String, bool)> {
+    let notes = directory.join("notes");
     std::fs::create_dir(&notes)?;
     std::fs::write(notes.join("a.txt"), "buy bread\n")?;
     let own = own_server(secret)?;
     if let Some(server) = real_server(&notes)
-        && let Some(shown) = attempt(&server, folder, &notes, secret)?
+        && let Some(shown) = attempt(&server, directory, &notes, secret)?
     {
         return Ok(shown);
     }
-    let shown = attempt(&own, folder, &notes, secret)?;
+    let shown = attempt(&own, directory, &notes, secret)?;
     shown.context("the demonstration's own server does not answer behind `bailiwick wrap`")
 }
 
@@ -134,15 +134,15 @@ fn calls(server: &ShownServer, notes: &Path, secret: &Path) -> Vec<ShownCall> {
 /// `None` if the server does not answer at all.
 fn attempt(
     server: &ShownServer,
-    folder: &Path,
+    directory: &Path,
     notes: &Path,
     secret: &Path,
 ) -> anyhow::Result<Option<(String, bool)>> {
     let (_, manifest) =
         shipped_manifest(IDENTITY).context("no manifest is shipped for the filesystem server")?;
-    let file = folder.join("filesystem.toml");
+    let file = directory.join("filesystem.toml");
     std::fs::write(&file, manifest)?;
-    let mut client = Client::start(server, folder, &file, notes)?;
+    let mut client = Client::start(server, directory, &file, notes)?;
     let Some(tools) = client.open() else { return Ok(None) };
     let mut text = format!(
         "\n{}: {}\n",
@@ -169,7 +169,7 @@ fn attempt(
         }
     }
     client.end();
-    let recorded = super::recorded(&folder.join("state/bailiwick/journal"), &mut text)?;
+    let recorded = super::recorded(&directory.join("state/bailiwick/journal"), &mut text)?;
     Ok(Some((text, held && recorded)))
 }
 
@@ -182,7 +182,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(server: &ShownServer, folder: &Path, manifest: &Path, notes: &Path) -> anyhow::Result<Self> {
+    fn start(server: &ShownServer, directory: &Path, manifest: &Path, notes: &Path) -> anyhow::Result<Self> {
         let mut roots = OsString::from("ROOTS=");
         roots.push(notes);
         let own: PathBuf = facts::own_program().context("our own path is not known")?;
@@ -190,7 +190,7 @@ impl Client {
         let options =
             [OsStr::new("--manifest"), manifest.as_os_str(), OsStr::new("--set"), roots.as_os_str()];
         command.arg("wrap").args(options).arg("--").args(&server.command);
-        command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state"));
+        command.current_dir(directory).env("XDG_STATE_HOME", directory.join("state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start `bailiwick wrap`")?;
         let (input, output) =

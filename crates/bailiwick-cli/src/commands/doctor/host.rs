@@ -46,14 +46,14 @@ pub(super) fn run(format: AnswerFormat) -> anyhow::Result<Answer> {
 }
 
 fn reaches_floor(coverage: &Coverage) -> bool {
-    Plan::of("doctor", &Authority::bottom(), &HostFacts::unknown())
+    Plan::for_authority("doctor", &Authority::bottom(), &HostFacts::unknown())
         .is_ok_and(|plan| coverage.below(&plan.floor()).is_empty())
 }
 
 /// Starts a shell with no grants at all, which tries to get out by what a shell has.
 fn live() -> anyhow::Result<Live> {
     let canary =
-        tempfile::Builder::new().prefix("bailiwick-doctor").tempdir().context("no temporary folder")?;
+        tempfile::Builder::new().prefix("bailiwick-doctor").tempdir().context("no temporary directory")?;
     let secret = canary.path().join("secret");
     std::fs::write(&secret, "secret")?;
     let script = format!(
@@ -65,7 +65,7 @@ fn live() -> anyhow::Result<Live> {
         path = secret.display(),
         pid = std::process::id(),
     );
-    let plan = Plan::of("doctor", &Authority::bottom(), &HostFacts::unknown())?;
+    let plan = Plan::for_authority("doctor", &Authority::bottom(), &HostFacts::unknown())?;
     let (from, into) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(Into::into);
     let command = Command {

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use anyhow::Context as _;
 use bailiwick_clients::hooks::DRY_SESSION;
 use bailiwick_guardrails::Decision;
-use bailiwick_journal::format::{Decision as Decided, Digest, Event, Kind};
+use bailiwick_journal::format::{Decision as Decided, Digest, Event, RecordKind};
 use bailiwick_journal::{SharedJournal, private};
 use bailiwick_policy::settings::HookRecords;
 
@@ -24,12 +24,12 @@ const MAX_DEBUG: u64 = 1024 * 1024;
 /// Why an allowed call that has to be recorded cannot be: it must not run then.
 pub(super) fn decision(session: &str, tool: &str, decision: &Decision) -> Result<(), String> {
     let event = match decision {
-        Decision::Allow if records_all()? => Event::new(Kind::ToolCalled).with_decision(Decided::Allow),
+        Decision::Allow if records_all()? => Event::new(RecordKind::ToolCalled).with_decision(Decided::Allow),
         Decision::Allow => return Ok(()),
         Decision::Ask(question) => {
-            Event::new(Kind::ApprovalAsked).with_decision(Decided::Ask).with_reason(question.clone())
+            Event::new(RecordKind::ApprovalAsked).with_decision(Decided::Ask).with_reason(question.clone())
         }
-        Decision::Deny(denial) => Event::new(Kind::CapabilityDenied)
+        Decision::Deny(denial) => Event::new(RecordKind::CapabilityDenied)
             .with_decision(Decided::Deny)
             .with_code(denial.code().as_str())
             .with_reason(denial.for_record()),
@@ -99,6 +99,6 @@ pub(super) fn debug(lines: &[String]) {
 }
 
 fn session_name(session: &str) -> String {
-    let hash: String = Digest::of(session.as_bytes()).to_string().chars().take(16).collect();
+    let hash: String = Digest::sha256(session.as_bytes()).to_string().chars().take(16).collect();
     format!("hook-{hash}")
 }

@@ -5,7 +5,7 @@
 
 mod remedy;
 
-use bailiwick_journal::format::{Decision, Event, Kind, Record};
+use bailiwick_journal::format::{Decision, Event, Record, RecordKind};
 use bailiwick_policy::authority::Axis;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::DenialCode;
@@ -42,7 +42,7 @@ pub(super) fn run(scope: &Scope, name: &EventName) -> Answer {
         Ok(family) => family,
         Err(answer) => return answer,
     };
-    let Some(why) = Why::of(&family) else {
+    let Some(why) = Why::from_family(&family) else {
         let why = format!("`{}` was not denied; see `bailiwick log show`", event::name(&family.event));
         return refusal(Exit::Usage, &why);
     };
@@ -58,7 +58,7 @@ pub(super) fn run(scope: &Scope, name: &EventName) -> Answer {
 /// The event that says most: of a call that was denied something, the check itself.
 fn deciding(scope: &Scope, family: Family) -> Result<Family, Answer> {
     let event = family.event.event();
-    if event.is_some_and(|event| event.kind() == Kind::ToolFinished && is_denied(event))
+    if event.is_some_and(|event| event.kind() == RecordKind::ToolFinished && is_denied(event))
         && let Some(call) = &family.parent
     {
         let call = EventName { session: Some(call.session.clone()), seq: call.seq };
@@ -68,7 +68,7 @@ fn deciding(scope: &Scope, family: Family) -> Result<Family, Answer> {
         });
     }
     let denied = |record: &&Record| {
-        record.event().is_some_and(|event| event.kind() != Kind::ToolFinished && is_denied(event))
+        record.event().is_some_and(|event| event.kind() != RecordKind::ToolFinished && is_denied(event))
     };
     match family.children.iter().find(denied) {
         Some(child) if !event.is_some_and(is_denied) => {
@@ -83,14 +83,14 @@ fn is_denied(event: &Event) -> bool {
 }
 
 impl<'a> Why<'a> {
-    fn of(family: &'a Family) -> Option<Self> {
+    fn from_family(family: &'a Family) -> Option<Self> {
         let event = family.event.event().filter(|event| is_denied(event))?;
         let code =
             event.code().and_then(|text| DenialCode::ALL.iter().find(|code| code.as_str() == text)).copied();
         let reason = event.reason().unwrap_or("no reason was recorded");
         let split = reason.strip_suffix(')').and_then(|text| text.rsplit_once(" (granted: "));
         let (reason, granted) = split.map_or((reason, None), |(reason, granted)| (reason, Some(granted)));
-        let remedy = Remedy::of(event, code);
+        let remedy = Remedy::for_event(event, code);
         let axis = axis(code, &remedy);
         let (record, call) = (&family.event, family.parent.as_ref());
         Some(Self { record, event, call, code, axis, reason, granted, remedy })

@@ -18,16 +18,18 @@ pub(super) use self::watched::{unreached_ports, watched};
 /// More than these help nobody.
 const MOST: usize = 3;
 
-/// What to say after a command has failed that was started in a folder that it does not see.
-pub(super) fn unseen_folder(command: &[OsString], here: &Path, plan: &Plan) -> Option<String> {
-    // A file that it was given there shows the folder too.
+/// What to say after a command has failed that was started in a directory that it does not see.
+pub(super) fn unseen_directory(command: &[OsString], here: &Path, plan: &Plan) -> Option<String> {
+    // A file that it was given there shows the directory too.
     let mut given = unseen_arguments(command, here, plan);
     // A command that was started in `/`, or nowhere, asks for nothing there.
     if here == Path::new("/") || is_visible(plan, here) || given.any(|path| path.starts_with(here)) {
         return None;
     }
     let shown = here.display();
-    Some(format!("the current folder `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"))
+    Some(format!(
+        "the current directory `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"
+    ))
 }
 
 /// What to say after a command has failed that was given paths that it does not see. Programs are another matter.
@@ -187,11 +189,11 @@ mod tests {
 
     fn notes_of(caps: &[&str], command: &[&str], here: &str) -> Vec<String> {
         let set = CapabilitySet::new(caps.iter().copied()).unwrap();
-        let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
+        let plan = Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap();
         let command: Vec<OsString> = command.iter().map(OsString::from).collect();
         let here = Path::new(here);
-        let folder = unseen_folder(&command, here, &plan);
-        folder.into_iter().chain(unseen_paths(&command, here, &plan, &Observations::default())).collect()
+        let directory = unseen_directory(&command, here, &plan);
+        directory.into_iter().chain(unseen_paths(&command, here, &plan, &Observations::default())).collect()
     }
 
     #[test]
@@ -213,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_link_into_the_kernels_own_is_no_file_that_a_grant_could_show() {
-        let folder = tempfile::tempdir().unwrap();
-        let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+        let directory = tempfile::tempdir().unwrap();
+        let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
         std::fs::write(&file, "").unwrap();
         let named = |path: &Path| notes_of(&["fs:read:/opt"], &["cat", path.to_str().unwrap()], "/opt").len();
@@ -224,17 +226,17 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn a_socket_is_named_as_one_also_by_its_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let said = |path: &Path| notes_of(&["fs:read:/opt"], &["psql", "-h", path.to_str().unwrap()], "/opt");
         let shown = path.display();
         assert_eq!(said(&path), [format!("`{shown}` is a socket; add --cap ipc:connect:unix:{shown}")]);
-        assert_eq!(said(folder.path()), said(&path));
-        let _another = std::os::unix::net::UnixListener::bind(folder.path().join("t")).unwrap();
-        let shown = folder.path().display();
+        assert_eq!(said(directory.path()), said(&path));
+        let _another = std::os::unix::net::UnixListener::bind(directory.path().join("t")).unwrap();
+        let shown = directory.path().display();
         assert_eq!(
-            said(folder.path()),
+            said(directory.path()),
             [format!("`{shown}` is not visible inside; add --cap fs:read:{shown}")]
         );
     }
@@ -252,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn the_current_folder_comes_first() {
+    fn the_current_directory_comes_first() {
         let said = notes_of(&[], &["ls", "."], "/var");
         assert_eq!(notes_of(&[], &["ls"], "/"), [""; 0]);
         assert_eq!(
             said,
-            ["the current folder `/var` is not visible inside; add --cap 'fs:read,write:/var/**'"]
+            ["the current directory `/var` is not visible inside; add --cap 'fs:read,write:/var/**'"]
         );
     }
 }

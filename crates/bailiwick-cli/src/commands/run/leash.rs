@@ -28,7 +28,7 @@ impl Governing {
     ///
     /// # Errors
     /// The one that cannot be looked at.
-    pub(in crate::commands) fn of(args: &Run) -> Result<Self, String> {
+    pub(in crate::commands) fn from_args(args: &Run) -> Result<Self, String> {
         let mut all = Self::default();
         if let Some(Some(dir)) = &args.journal {
             let real = all.take(dir)?;

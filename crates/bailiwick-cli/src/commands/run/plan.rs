@@ -14,11 +14,11 @@ use super::retries;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::facts;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 use crate::render::{escape, style};
 
 /// What the command line asks for, on this host.
-pub(in crate::commands) struct Asked {
+pub(in crate::commands) struct PlannedRun {
     pub(in crate::commands) plan: Plan,
     /// The manifest, if there is one.
     manifest: Option<Source>,
@@ -26,7 +26,7 @@ pub(in crate::commands) struct Asked {
     pub(in crate::commands) checked: Option<Checked>,
 }
 
-impl Asked {
+impl PlannedRun {
     pub(in crate::commands) fn new(args: &Run, name: &str, governing: &Governing) -> Result<Self, Answer> {
         let caps = input::capabilities("--cap", &args.caps)?;
         let asked = match &args.manifest {
@@ -80,7 +80,12 @@ fn of_capabilities(
     })
 }
 
-fn of_file(path: &Path, args: &Run, governing: &Governing, caps: Vec<Capability>) -> Result<Asked, Answer> {
+fn of_file(
+    path: &Path,
+    args: &Run,
+    governing: &Governing,
+    caps: Vec<Capability>,
+) -> Result<PlannedRun, Answer> {
     let (source, manifest) = input::manifest(path).map_err(|useless| useless.refusal())?;
     of_manifest(source, manifest, args, governing, caps)
 }
@@ -91,8 +96,8 @@ fn of_manifest(
     args: &Run,
     governing: &Governing,
     caps: Vec<Capability>,
-) -> Result<Asked, Answer> {
-    let wrong = |source: Source, findings: Vec<Finding>| Useless::Wrong(source, findings).refusal();
+) -> Result<PlannedRun, Answer> {
+    let wrong = |source: Source, findings: Vec<Finding>| InputError::Wrong(source, findings).refusal();
     let facts = match facts::for_manifest(&manifest, &args.settings) {
         Ok(facts) => facts,
         Err(findings) => return Err(wrong(source, findings)),
@@ -117,7 +122,7 @@ fn of_manifest(
         })
     });
     match planned {
-        Ok(plan) => Ok(Asked { plan, manifest: Some(source), checked: Some(checked) }),
+        Ok(plan) => Ok(PlannedRun { plan, manifest: Some(source), checked: Some(checked) }),
         Err(PlanError::Wrong(finding)) => Err(wrong(source, vec![finding])),
         Err(why @ (PlanError::Unseen { .. } | PlanError::NotText { .. })) => {
             Err(super::refused(&why.to_string()))

@@ -87,7 +87,7 @@ mod tests {
 
     fn all(caps: &[&str], command: &str) -> BTreeMap<String, String> {
         let set = CapabilitySet::new(caps.iter().copied()).unwrap();
-        let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
+        let plan = Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap();
         variables(&plan, command)
     }
 

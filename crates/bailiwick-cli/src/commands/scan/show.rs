@@ -1,7 +1,7 @@
 //! A scan as text, JSON and SARIF.
 
 use bailiwick_policy::finding::{Finding, Severity, Source};
-use bailiwick_scan::{Deeds, Place, Report, Tool, Unknown, Use};
+use bailiwick_scan::{CodeSpan, Deeds, Report, Tool, Unknown, Use};
 use serde_json::{Value, json};
 
 use super::Case;
@@ -64,7 +64,7 @@ fn remark(source: &Source, finding: &Finding) -> Option<String> {
 fn deeds(report: &Report, deeds: &Deeds) -> String {
     let uses = deeds.uses().iter().map(|one| (one.place(), use_line(one)));
     let unknowns = deeds.unknowns().iter().map(|one| (one.place(), unknown_line(one)));
-    let all: Vec<(&Place, String)> = uses.chain(unknowns).collect();
+    let all: Vec<(&CodeSpan, String)> = uses.chain(unknowns).collect();
     let mut text = String::new();
     for (place, line) in all.iter().take(SHOWN) {
         text += &format!("  {line}  {}\n", style::faint(&at(report, place)));
@@ -92,7 +92,7 @@ fn unknown_line(one: &Unknown) -> String {
     format!("{} ({}): {}", style::warning("unknown"), one.reason().as_str(), escape::line(one.what()))
 }
 
-fn at(report: &Report, place: &Place) -> String {
+fn at(report: &Report, place: &CodeSpan) -> String {
     let path = report.files().get(place.file).map(|path| path.to_string_lossy().into_owned());
     escape::line(&format!("{}:{}", path.unwrap_or_default(), place.line))
 }
@@ -176,7 +176,7 @@ fn deeds_value(report: &Report, deeds: &Deeds) -> Value {
     })
 }
 
-fn place_value(report: &Report, place: &Place) -> Value {
+fn place_value(report: &Report, place: &CodeSpan) -> Value {
     let path = report.files().get(place.file).map(|path| path.to_string_lossy().into_owned());
     json!({ "file": path, "line": place.line })
 }

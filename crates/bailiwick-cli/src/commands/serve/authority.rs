@@ -17,7 +17,7 @@ use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
 use crate::facts::{self, Setting};
 use crate::grant_file::GrantFile;
-use crate::input::{self, Useless};
+use crate::input::{self, InputError};
 
 /// Variables that hold caveats, in this order.
 const VARIABLES: [&str; 2] = ["BAILIWICK_CAVEATS", "AGENT_BRIDLE_CAVEATS"];
@@ -58,7 +58,7 @@ pub(super) fn granted(args: &Serve) -> Result<Granted, Answer> {
             Ok(Granted { authority, origin, manifests: Vec::new(), is_nothing: false })
         }
         None => {
-            let none = Authority::of(&[]).map_err(wrong)?;
+            let none = Authority::from_capabilities(&[]).map_err(wrong)?;
             let (origin, manifests) = ("nobody".to_owned(), Vec::new());
             Ok(Granted { authority: none, origin, manifests, is_nothing: true })
         }
@@ -111,7 +111,7 @@ fn together(mut parts: Vec<(Authority, String)>) -> Result<Authority, Answer> {
             fewest = Some(fewest.map_or(calls, |fewest| fewest.min(calls)));
         }
     }
-    let sum = Authority::of(&lines).map_err(wrong)?;
+    let sum = Authority::from_capabilities(&lines).map_err(wrong)?;
     Ok(fewest.map_or_else(|| sum.clone(), |calls| sum.at_most(calls)))
 }
 
@@ -125,8 +125,8 @@ fn of_file(path: &Path, settings: &[Setting]) -> Result<(Authority, Option<Check
         }
         GrantFile::Caveats(caveats) => Ok((authority_of(source, &caveats)?, None)),
         GrantFile::List(caps) => {
-            let wrong = |finding| Useless::Wrong(source, vec![finding]).refusal();
-            Ok((Authority::of(&caps).map_err(wrong)?, None))
+            let wrong = |finding| InputError::Wrong(source, vec![finding]).refusal();
+            Ok((Authority::from_capabilities(&caps).map_err(wrong)?, None))
         }
     }
 }
@@ -134,7 +134,7 @@ fn of_file(path: &Path, settings: &[Setting]) -> Result<(Authority, Option<Check
 fn of_manifest(source: Source, manifest: Manifest, settings: &[Setting]) -> Result<Checked, Answer> {
     let checked = facts::for_manifest(&manifest, settings)
         .and_then(|facts| manifest.check(&facts).map_err(Findings::into_vec));
-    checked.map_err(|findings| Useless::Wrong(source, findings).refusal())
+    checked.map_err(|findings| InputError::Wrong(source, findings).refusal())
 }
 
 fn of_variables() -> Result<Option<(Authority, String)>, Answer> {
@@ -146,7 +146,7 @@ fn of_variables() -> Result<Option<(Authority, String)>, Answer> {
         let source = Source::new(name, text);
         return match Caveats::parse(source.text()) {
             Ok(caveats) => Ok(Some((authority_of(source, &caveats)?, name.to_owned()))),
-            Err(findings) => Err(Useless::wrong(source, findings).refusal()),
+            Err(findings) => Err(InputError::wrong(source, findings).refusal()),
         };
     }
     Ok(None)
@@ -163,12 +163,12 @@ fn of_configuration(path: &Path) -> Result<Option<(Authority, String)>, Answer> 
     match Caveats::parse_config(source.text()) {
         Ok(Some(caveats)) => Ok(Some((authority_of(source, &caveats)?, path.display().to_string()))),
         Ok(None) => Ok(None),
-        Err(findings) => Err(Useless::wrong(source, findings).refusal()),
+        Err(findings) => Err(InputError::wrong(source, findings).refusal()),
     }
 }
 
 fn authority_of(source: Source, caveats: &Caveats) -> Result<Authority, Answer> {
-    caveats.authority().map_err(|findings| Useless::wrong(source, findings).refusal())
+    caveats.authority().map_err(|findings| InputError::wrong(source, findings).refusal())
 }
 
 fn wrong(finding: Finding) -> Answer {

@@ -74,7 +74,7 @@ fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> Result<Stat
     ready.map(|ready| ready.status().clone()).map_err(|refusal| refusal.to_string())
 }
 
-/// Bailiwick's own folders, by their names and where these lead, as a registry has them.
+/// Bailiwick's own directories, by their names and where these lead, as a registry has them.
 fn own_dirs(journal: &Path) -> Vec<PathBuf> {
     let named = facts::kept_dirs().chain([journal.to_owned()]);
     named.flat_map(|dir| [dir.canonicalize().unwrap_or_else(|_| dir.clone()), dir]).collect()
@@ -97,7 +97,7 @@ fn text(granted: &Granted, cwd: &Path, lines: Option<&[String]>, tools: &[(Strin
         CountBound::Unlimited => writeln!(text, "  calls: no bound"),
         CountBound::AtMost(calls) => writeln!(text, "  calls: at most {calls}"),
     };
-    let _ = writeln!(text, "  folder: {}", escape::line(&cwd.to_string_lossy()));
+    let _ = writeln!(text, "  directory: {}", escape::line(&cwd.to_string_lossy()));
     let _ = writeln!(text, "\n{}", style::strong("Tools, and who holds them to it on this host"));
     for (name, held) in tools {
         let how = match held {

@@ -26,14 +26,14 @@ pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'sta
     })
 }
 
-/// A token, in a file that is named after the port, in a folder that no sandbox shows.
+/// A token, in a file that is named after the port, in a directory that no sandbox shows.
 pub(in crate::commands) fn fresh_token(listening: &Listening) -> anyhow::Result<(Token, TokenFile)> {
-    let folder =
+    let directory =
         facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the token can be kept")?;
-    let folder = folder.join("serve");
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    made.with_context(|| format!("cannot make `{}`", folder.display()))?;
-    let path = folder.join(format!("http-{}.token", listening.port()));
+    let directory = directory.join("serve");
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.with_context(|| format!("cannot make `{}`", directory.display()))?;
+    let path = directory.join(format!("http-{}.token", listening.port()));
     // The port is ours, so whoever wrote one before has gone without taking it along.
     let _none_left = remove_file(&path);
     let token = Token::random()?;

@@ -45,7 +45,8 @@ struct Kept {
 impl Approvals {
     pub(super) fn new(server: &str, checked: &Checked, pins: KeptPins, state: State) -> anyhow::Result<Self> {
         let manifest = checked.manifest();
-        let taken = Snapshot::of(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+        let taken =
+            Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
         let grave = manifest.tools().iter().filter(|tool| tool.risk() >= Some(Risk::High));
         Ok(Self(Arc::new(Kept {
             server: server.to_owned(),

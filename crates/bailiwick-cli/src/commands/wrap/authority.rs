@@ -13,10 +13,11 @@ use crate::pin_store::{PinFile, PinnedServer};
 /// # Errors
 /// If it is more than before, or the pins cannot be used.
 pub(super) fn remember(name: &str, identity: &str, manifest: &Manifest) -> anyhow::Result<()> {
-    let project = facts::here().context("there is no current folder")?.display().to_string();
-    let snapshot = Snapshot::of(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+    let project = facts::here().context("there is no current directory")?.display().to_string();
+    let snapshot =
+        Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
     let text = snapshot.to_text().map_err(|finding| anyhow::anyhow!("{finding}"))?;
-    let file = PinFile::of(identity)?;
+    let file = PinFile::for_identity(identity)?;
     let known = file.read()?.and_then(|server| server.granted(&project).map(str::to_owned));
     if known.as_deref() == Some(&text) {
         return Ok(());

@@ -58,7 +58,7 @@ impl ChosenServer {
     /// Why nothing can be started, in words for people and models.
     pub(super) fn new(args: &Wrap) -> anyhow::Result<Self> {
         let host = host(args.names.clone(), args.no_journal)?;
-        let started = Started::of(&args.command, &host)?;
+        let started = Started::from_words(&args.command, &host)?;
         let found = match &args.manifest {
             Some(file) => named(file)?,
             None => by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?,
@@ -93,7 +93,7 @@ impl ChosenServer {
 }
 
 impl Started {
-    fn of(words: &[OsString], host: &StoreHost) -> anyhow::Result<Self> {
+    fn from_words(words: &[OsString], host: &StoreHost) -> anyhow::Result<Self> {
         match split_command(words) {
             Ok(ServerCommand::Package(call)) => {
                 Ok(foreign_source(&call, host).map_or(Self::Package(call), Self::Unknown))
@@ -206,7 +206,7 @@ impl Started {
 /// Whether `wrap` finds a manifest for this command by itself. Nothing is fetched or started to find out.
 pub(in crate::commands) fn has_manifest(words: &[OsString]) -> bool {
     let Ok(host) = host(NameOptions::default(), true) else { return false };
-    let started = Started::of(words, &host);
+    let started = Started::from_words(words, &host);
     started.is_ok_and(|started| by_identity(&started.identities()).is_ok_and(|found| found.is_some()))
 }
 
@@ -270,8 +270,9 @@ fn of_project(identities: &[String], cwd: &Path) -> anyhow::Result<Option<FoundM
 
 /// A project's manifest, if it allows nothing more than the one that it narrows.
 fn narrowed(base: &Manifest, own: Manifest, file: &str) -> anyhow::Result<Manifest> {
-    let snapshot =
-        |manifest: &Manifest| Snapshot::of(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"));
+    let snapshot = |manifest: &Manifest| {
+        Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))
+    };
     let diff = Diff::between(&snapshot(base)?, &snapshot(&own)?)
         .map_err(|findings| anyhow::anyhow!("{findings}"))?;
     if !diff.widens() {

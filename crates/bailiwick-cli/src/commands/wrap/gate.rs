@@ -35,14 +35,14 @@ impl Gate {
     /// Why nothing can be judged; nothing may be started then.
     pub(super) fn new(args: &Wrap, server: &WrappedServer, journal: &Journal) -> anyhow::Result<Self> {
         let checked = server.asked.checked.clone().context("there is no manifest")?;
-        let cwd = facts::here().context("there is no current folder")?;
+        let cwd = facts::here().context("there is no current directory")?;
         let session = Session::new(&cwd).with_own(facts::kept_dirs());
         let session = facts::home().into_iter().fold(session, Session::with_home);
         let pins = KeptPins::open(&server.name, &server.identity, journal)?;
         let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
         let builder = checked.tools().iter().fold(builder, |builder, tool| {
-            let rules = Rules::of(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
+            let rules = Rules::for_tool(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bailiwick_door::{Entry, Limits, Listening};
+use bailiwick_door::{DoorRules, Limits, Listening};
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_launch::Launched;
 use bailiwick_mcp::CancellationToken;
 use bailiwick_mcp::http::PATH;
@@ -63,7 +63,7 @@ pub(super) fn serve(
             stop: stop.clone(),
         };
         let listener = Listener::new(children, Limits::default());
-        let entry = Entry::with_token(PATH, token);
+        let entry = DoorRules::with_token(PATH, token);
         listening.serve(entry, Limits::default(), listener, stop.cancelled_owned()).await;
         let running = std::mem::take(&mut *running.lock().unwrap_or_else(PoisonError::into_inner));
         let _unfinished = tokio::time::timeout(ENDING, running.join_all()).await;
@@ -73,7 +73,7 @@ pub(super) fn serve(
         }
         Ok(())
     })?;
-    journal.append(Event::new(Kind::SessionEnded).with_reason(how))?;
+    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     Ok(Answer::result(Exit::Fine, String::new()))
 }
 
@@ -153,7 +153,7 @@ impl Servers for Children {
     }
 
     fn refused(&self, reason: &str) {
-        let event = Event::new(Kind::CapabilityDenied)
+        let event = Event::new(RecordKind::CapabilityDenied)
             .with_decision(Decision::Deny)
             .with_code(DenialCode::MessageAmbiguous.as_str())
             .with_reason(reason.to_owned());

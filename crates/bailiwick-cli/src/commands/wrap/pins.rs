@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_mcp::relay::{ListKind, ListedTool, PinKeeper};
 use bailiwick_pins::{Drift, PinnedSubject, imitations, judge_drift};
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -40,7 +40,7 @@ impl KeptPins {
     /// # Errors
     /// If they are there and cannot be read.
     pub(super) fn open(name: &str, identity: &str, journal: &Journal) -> anyhow::Result<Self> {
-        let file = PinFile::of(identity)?;
+        let file = PinFile::for_identity(identity)?;
         let server = file.read()?.unwrap_or_else(|| PinnedServer::new(name, identity));
         let changes = server.changes();
         let wider = changes.iter().filter(|change| change.drift == Drift::Widening);
@@ -62,7 +62,7 @@ impl KeptPins {
     /// The digest of a tool as it is pinned; empty if it is not.
     pub(super) fn definition(&self, tool: &str) -> String {
         let state = self.locked();
-        let pinned = state.server.tool(tool).map(|pinned| Digest::of(pinned.to_string().as_bytes()));
+        let pinned = state.server.tool(tool).map(|pinned| Digest::sha256(pinned.to_string().as_bytes()));
         pinned.map(|digest| digest.to_string()).unwrap_or_default()
     }
 
@@ -91,7 +91,7 @@ impl KeptPins {
     }
 
     fn record(&self, subject: &str, drift: Drift, reasons: &[String]) {
-        let event = Event::new(Kind::PinChanged)
+        let event = Event::new(RecordKind::PinChanged)
             .with_code(drift.as_str())
             .with_reason(format!("{subject}: {}", reasons.join("; ")));
         drop(self.0.journal.append(event));
@@ -151,7 +151,7 @@ impl KeptPins {
         let foreign: Vec<&str> = state.foreign.iter().map(String::as_str).collect();
         let found = imitations(name, tool, &foreign);
         if !found.is_empty() {
-            let event = Event::new(Kind::PinChanged)
+            let event = Event::new(RecordKind::PinChanged)
                 .with_code("tool-imitated")
                 .with_tool(name.to_owned())
                 .with_reason(format!("tool {name}: {}", found.join("; ")));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_launch::{Launched, Observation, attributed};
 use bailiwick_mcp::relay::CallsInFlight;
 use bailiwick_policy::denial::DenialCode;
@@ -31,7 +31,7 @@ impl SandboxRefusals {
         let kept = Arc::clone(&last);
         let (server, journal, in_flight) = (server.to_owned(), journal.clone(), Arc::clone(in_flight));
         launched.tell_live(move |seen| {
-            let Some(refused) = Refused::of(seen) else { return };
+            let Some(refused) = Refused::from_observation(seen) else { return };
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push(refused.words.clone());
             if kept.len() > SHOWN {
@@ -61,7 +61,7 @@ struct Refused {
 }
 
 impl Refused {
-    fn of(seen: &Observation) -> Option<Self> {
+    fn from_observation(seen: &Observation) -> Option<Self> {
         let (code, verb, path, line) = match seen {
             Observation::SocketRefused(path) => return Some(Self::socket(path.as_deref())),
             Observation::ProgramRefused(path) => {
@@ -98,7 +98,7 @@ impl Refused {
     }
 
     fn event(&self, server: &str) -> Event {
-        let event = Event::new(Kind::CapabilityDenied)
+        let event = Event::new(RecordKind::CapabilityDenied)
             .with_tool(server.to_owned())
             .with_decision(Decision::Deny)
             .with_code(self.code.as_str())

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayOptions, RelayStreams, relay as relay_messages};
 use bailiwick_mcp::{CancellationToken, stdio};
@@ -85,7 +85,8 @@ pub(super) fn relay(
     let recorded = launched.finish(&how);
     errors.wait();
     noted.wait();
-    journal.append(Event::new(Kind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
+    journal
+        .append(Event::new(RecordKind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
     recorded?;
     let code = match ended? {
         Ended::Code(code) => code,
@@ -178,7 +179,7 @@ enum Phase {
     /// Its input is closed.
     Closed,
     /// It was asked to end.
-    Asked,
+    PlannedRun,
     Killed,
 }
 
@@ -203,15 +204,15 @@ async fn until_the_end(
                 signalled = true;
                 // It may have ended already.
                 drop(launched.signal(SIGTERM));
-                (phase, deadline) = (Phase::Asked, Instant::now() + HASTE);
+                (phase, deadline) = (Phase::PlannedRun, Instant::now() + HASTE);
             }
             () = over.cancelled(), if phase == Phase::Running => {
                 (phase, deadline) = (Phase::Closed, Instant::now() + GRACE);
             }
-            () = sleep_until(deadline), if matches!(phase, Phase::Closed | Phase::Asked) => {
+            () = sleep_until(deadline), if matches!(phase, Phase::Closed | Phase::PlannedRun) => {
                 if phase == Phase::Closed {
                     drop(launched.signal(SIGTERM));
-                    (phase, deadline) = (Phase::Asked, Instant::now() + GRACE);
+                    (phase, deadline) = (Phase::PlannedRun, Instant::now() + GRACE);
                 } else {
                     launched.kill();
                     phase = Phase::Killed;

@@ -48,7 +48,7 @@ fn a_snapshot_is_verified_and_compared() {
 #[test]
 fn a_faulty_place_to_write_is_a_fault() {
     let dir = tempfile::tempdir().unwrap();
-    let nowhere = dir.path().join("no/such/folder.json");
+    let nowhere = dir.path().join("no/such/directory.json");
     for args in [["snapshot", GITHUB, "--out"], ["init", "--template", "git"]] {
         let ran = run(&[&args[..], &[nowhere.to_str().unwrap()]].concat());
         assert_eq!(ran.exit, 5);
@@ -74,7 +74,7 @@ fn init_never_overwrites_unless_told_to() {
 }
 
 #[test]
-fn init_writes_into_the_current_folder_by_default() {
+fn init_writes_into_the_current_directory_by_default() {
     let dir = tempfile::tempdir().unwrap();
     let status = command(&["init"]).current_dir(dir.path()).stdout(Stdio::null()).status().unwrap();
     assert!(status.success());
@@ -82,7 +82,7 @@ fn init_writes_into_the_current_folder_by_default() {
 }
 
 #[test]
-fn the_workspace_is_the_current_folder_unless_something_says_otherwise() {
+fn the_workspace_is_the_current_directory_unless_something_says_otherwise() {
     let touched = |command: &mut std::process::Command| {
         let output = command.output().unwrap();
         String::from_utf8(output.stdout).unwrap()

@@ -53,8 +53,8 @@ fn a_manifest_comes_from_stdin_too() {
 
 #[test]
 fn files_are_written_all_or_none_and_links_are_not_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("sandbox");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("sandbox");
     let to = out.to_str().unwrap();
     let args =
         [&["compile", GITHUB, "--target", "systemd", "--egress", "squid", "--out", to][..], &SET].concat();
@@ -67,7 +67,7 @@ fn files_are_written_all_or_none_and_links_are_not_followed() {
     let artifact: serde_json::Value = serde_json::from_str(&text(&out.join("artifact.json"))).unwrap();
     assert_eq!(artifact["files"]["unit.service"], *unit);
 
-    let elsewhere = folder.path().join("elsewhere");
+    let elsewhere = directory.path().join("elsewhere");
     std::fs::write(&elsewhere, "mine").unwrap();
     std::fs::remove_file(out.join("unit.service")).unwrap();
     std::fs::remove_file(out.join("artifact.json")).unwrap();
@@ -87,8 +87,8 @@ fn files_are_written_all_or_none_and_links_are_not_followed() {
 
 #[test]
 fn links_are_followed_where_this_host_is_asked_and_only_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().canonicalize().unwrap();
     std::fs::create_dir_all(base.join("real/data")).unwrap();
     symlink(base.join("real"), base.join("link")).unwrap();
     symlink(base.join("nowhere"), base.join("dangling")).unwrap();
@@ -155,9 +155,9 @@ fn a_coverage_fits_a_hundred_columns_and_has_colours_on_a_terminal_only() {
     assert!(coloured.out.contains('\u{1b}'));
 }
 
-/// A manifest with these lines, written to a folder.
-fn manifest_of(folder: &Path, lines: &str) -> String {
-    let path = folder.join("m.toml");
+/// A manifest with these lines, written to a directory.
+fn manifest_of(directory: &Path, lines: &str) -> String {
+    let path = directory.join("m.toml");
     let text = "name = 's'\nversion = '1'\ncommand = 'sh'\nargs = ['-c', 'cat \"$0\"; echo more >>\"$0\"']\n";
     std::fs::write(&path, format!("{text}server_capabilities = [{lines}]\n")).unwrap();
     path.to_str().unwrap().to_owned()
@@ -168,9 +168,9 @@ fn compiled_bwrap_lines_start_for_a_single_file_asked_or_not() {
     if !Path::new("/usr/bin/bwrap").exists() {
         return bailiwick_testkit::skip("bwrap is not installed");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("db.sqlite");
-    let manifest = manifest_of(folder.path(), &format!("'fs:read,write:{}'", file.display()));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("db.sqlite");
+    let manifest = manifest_of(directory.path(), &format!("'fs:read,write:{}'", file.display()));
     for here in [&["--here"][..], &[]] {
         std::fs::write(&file, "text\n").unwrap();
         let ran = run(&[&["compile", &manifest, "--target", "bwrap", "--format", "argv"][..], here].concat());
@@ -184,8 +184,8 @@ fn compiled_bwrap_lines_start_for_a_single_file_asked_or_not() {
 
 #[test]
 fn a_command_line_says_on_stderr_which_variables_it_lacks() {
-    let folder = tempfile::tempdir().unwrap();
-    let manifest = manifest_of(folder.path(), "'env:read:MODE', 'env:inject:TOKEN'");
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = manifest_of(directory.path(), "'env:read:MODE', 'env:inject:TOKEN'");
     for format in ["argv", "flags"] {
         for target in ["bwrap", "docker"] {
             let ran = run(&["compile", &manifest, "--target", target, "--format", format]);
@@ -198,8 +198,8 @@ fn a_command_line_says_on_stderr_which_variables_it_lacks() {
 
 #[test]
 fn flags_are_an_array_that_a_program_and_a_command_are_put_around() {
-    let folder = tempfile::tempdir().unwrap();
-    let manifest = manifest_of(folder.path(), "'fs:read:/srv'");
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = manifest_of(directory.path(), "'fs:read:/srv'");
     for (target, program, end) in [("bwrap", &["bwrap"][..], "--"), ("docker", &["docker", "run"], "IMAGE")] {
         let flags = run_json(&["compile", &manifest, "--target", target, "--format", "flags"]);
         let argv = run_json(&["compile", &manifest, "--target", target])["argv"].clone();
@@ -264,8 +264,8 @@ fn a_manifest_that_declares_nothing_is_a_finding() {
 
 #[test]
 fn a_writable_root_of_a_container_has_to_be_asked_for_and_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let manifest = manifest_of(folder.path(), "'net:connect:a.example:443'");
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = manifest_of(directory.path(), "'net:connect:a.example:443'");
     let compiled =
         |more: &[&str]| run_json(&[&["compile", &manifest, "--target", "docker"][..], more].concat());
     let of = |artifact: &serde_json::Value| {

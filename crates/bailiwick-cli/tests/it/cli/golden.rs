@@ -144,7 +144,7 @@ fn commands_print_what_the_golden_files_hold() {
         if ran.exit != *exit {
             wrong.push(format!("{name}: exits with {}, not {exit}\n{printed}{}", ran.exit, ran.err));
         }
-        let path = folder().join(name);
+        let path = directory().join(name);
         if update {
             std::fs::write(&path, printed).expect("the golden file can be written");
         } else if std::fs::read_to_string(&path).unwrap_or_default() != printed {
@@ -159,14 +159,14 @@ fn every_golden_file_has_its_case() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         return; // they are being written
     }
-    let there: BTreeSet<String> = std::fs::read_dir(folder())
-        .expect("there is a folder of golden files")
+    let there: BTreeSet<String> = std::fs::read_dir(directory())
+        .expect("there is a directory of golden files")
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     let known: BTreeSet<String> = CASES.iter().map(|(name, ..)| (*name).to_owned()).collect();
     assert_eq!(there, known);
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }

@@ -327,8 +327,8 @@ fn settings_come_back_as_they_were() {
     let place = Place::new();
     let home = place.0.path().canonicalize().unwrap();
     let odd = "{\n\t// mine\n  \"model\" : \"x\",\n  \"hooks\": {\"Stop\": [ {\"hooks\": [{\"type\":\"command\",\"command\":\"true\"}]} ] }\n}";
-    for folder in [".claude", ".codex", ".cursor", ".gemini"] {
-        std::fs::create_dir(home.join(folder)).unwrap();
+    for directory in [".claude", ".codex", ".cursor", ".gemini"] {
+        std::fs::create_dir(home.join(directory)).unwrap();
     }
     let claude = home.join(".claude/settings.json");
     std::fs::write(&claude, odd).unwrap();
@@ -366,8 +366,8 @@ fn settings_come_back_as_they_were() {
 fn a_dry_run_shows_the_change_and_makes_none() {
     let place = Place::new();
     let home = place.0.path().canonicalize().unwrap();
-    for folder in [".claude", ".codex"] {
-        std::fs::create_dir(home.join(folder)).unwrap();
+    for directory in [".claude", ".codex"] {
+        std::fs::create_dir(home.join(directory)).unwrap();
     }
     let claude = home.join(".claude/settings.json");
     std::fs::write(&claude, "{\n  // mine\n  \"model\": \"x\"\n}\n").unwrap();

@@ -33,7 +33,7 @@ const LINES: [&str; 17] = [
 
 fn plan(lines: &[&str]) -> Plan {
     let granted = CapabilitySet::new(lines.iter().copied()).expect("capabilities");
-    Plan::of("test", granted.authority(), &HostFacts::unknown()).expect("a plan")
+    Plan::for_authority("test", granted.authority(), &HostFacts::unknown()).expect("a plan")
 }
 
 /// Every target and the native sandbox: its name, what it holds plans with, and what it says of one.

@@ -92,7 +92,7 @@ fn tail_is_of_the_newest_session_unless_one_is_named() {
     let later = bailiwick_journal::Options { clock: || journal::NOON + 1, ..journal::still() };
     let name = "a-later-one".parse().unwrap();
     let journal = bailiwick_journal::Journal::open(&demo.dir(), name, later).unwrap();
-    let event = bailiwick_journal::format::Event::new(bailiwick_journal::format::Kind::Fault);
+    let event = bailiwick_journal::format::Event::new(bailiwick_journal::format::RecordKind::Fault);
     journal.append(event.with_server("s\u{1b}[2J")).unwrap();
     journal.close().unwrap();
     assert_eq!(demo.lines(&[])[0]["session"], "a-later-one");

@@ -30,7 +30,7 @@ fn every_use_has_its_place() {
 }
 
 #[test]
-fn facts_are_kept_in_the_cache_folder_unless_that_is_refused() {
+fn facts_are_kept_in_the_cache_directory_unless_that_is_refused() {
     let cache = tempfile::tempdir().unwrap();
     let source = format!("{CORPUS}/python/read_hosts.py");
     let scan = |args: &[&str]| done(command(args).env("XDG_CACHE_HOME", cache.path()).output().unwrap());

@@ -98,8 +98,8 @@ fn validate(files: &[PathBuf]) -> Option<Vec<String>> {
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
 }
 
-fn files_in(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn hook_entries_of_0_1_0_are_undone_byte_for_byte() {
     assert_ne!(fs::read(&settings).unwrap(), before);
     // What a file was before is kept under the hash of its path.
     let name: String =
-        Digest::of(settings.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
+        Digest::sha256(settings.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
     let kept = home.state().join("install");
     let old = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
     fs::rename(old, kept.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Every template is a manifest that passes, and every file of the folder is offered.
+//! Every template is a manifest that passes, and every file of the directory is offered.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,9 +11,9 @@ fn offered() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_list_is_the_folder() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
-    let files = std::fs::read_dir(folder).unwrap();
+fn the_list_is_the_directory() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let files = std::fs::read_dir(directory).unwrap();
     let stems = files.map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
     assert_eq!(stems.collect::<BTreeSet<_>>(), offered());
     for server in [

@@ -58,7 +58,7 @@ fn held_as_claimed(target: Target, program: &str) {
     // firejail lets no user start it that its own list leaves out.
     let users = match (root, target) {
         (true, Target::Firejail) => &[User::Root][..],
-        (true, _) => &[User::Root, User::Nobody],
+        (true, _) => &[User::Root, User::Plain],
         (false, _) => &[User::Caller],
     };
     let mut seen = Vec::new();
@@ -169,8 +169,8 @@ fn aspect(row: &Row) -> Option<Aspect> {
 
 fn artifact(target: Target, caps: &[String]) -> Result<Artifact, bailiwick_compile::Refusal> {
     let caps: Vec<Capability> = caps.iter().map(|cap| cap.parse().expect("a capability")).collect();
-    let authority = Authority::of(&caps).expect("an authority");
-    let plan = Plan::of("probe", &authority, &HostFacts::unknown()).expect("a plan");
+    let authority = Authority::from_capabilities(&caps).expect("an authority");
+    let plan = Plan::for_authority("probe", &authority, &HostFacts::unknown()).expect("a plan");
     let provenance = Provenance { manifest: None, compiler: String::new() };
     bailiwick_compile::compile(target, &plan, &Floor::none(), provenance)
 }

@@ -53,7 +53,7 @@ impl World {
             rustix::fs::mknodat(rustix::fs::CWD, dir.path().join(name), rustix::fs::FileType::Fifo, mode, 0)
                 .expect("a FIFO");
         }
-        let owner = if user == User::Nobody { "65534" } else { "0" };
+        let owner = if user == User::Plain { "65534" } else { "0" };
         let given = std::process::Command::new("chown").args(["-R", owner]).arg(dir.path()).status();
         assert!(given.expect("chown starts").success() || user == User::Caller);
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
@@ -86,7 +86,7 @@ impl Drop for World {
 }
 
 fn users() -> &'static [User] {
-    if rustix::process::getuid().is_root() { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if rustix::process::getuid().is_root() { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
 #[test]

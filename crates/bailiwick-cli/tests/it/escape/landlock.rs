@@ -59,8 +59,8 @@ fn unsaid(caps: &[String], row: &Row, known: &Difference) -> Option<String> {
         return None;
     }
     let caps: Vec<Capability> = caps.iter().map(|cap| cap.parse().expect("a capability")).collect();
-    let authority = Authority::of(&caps).expect("an authority");
-    let plan = Plan::of("probe", &authority, &HostFacts::unknown()).expect("a plan");
+    let authority = Authority::from_capabilities(&caps).expect("an authority");
+    let plan = Plan::for_authority("probe", &authority, &HostFacts::unknown()).expect("a plan");
     let coverage = coverage_here(&plan).expect("Landlock");
     let Some(aspect) = aspect(row) else {
         return (!known.because.starts_with("no aspect: ")).then(|| format!("{}: of no aspect", row.id));
@@ -112,7 +112,7 @@ fn differences_of(user: User, seen: &mut Vec<&'static str>) -> Vec<String> {
 #[test]
 fn landlock_alone_holds_what_it_claims() {
     let root = rustix::process::getuid().is_root();
-    let users = if root { &[User::Root, User::Nobody][..] } else { &[User::Caller] };
+    let users = if root { &[User::Root, User::Plain][..] } else { &[User::Caller] };
     let mut seen = Vec::new();
     let wrongs: Vec<String> = users.iter().flat_map(|user| differences_of(*user, &mut seen)).collect();
     assert!(wrongs.is_empty(), "{}:\n{}", wrongs.len(), wrongs.join("\n"));

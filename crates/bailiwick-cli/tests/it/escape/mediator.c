@@ -90,11 +90,11 @@ static int own_cwd(void) { return chdir(at("r")) ? -1 : reach("/proc/self/cwd/ot
 static int relative(void) { return chdir(at("r")) ? -1 : reach("other"); }
 static int relative_dot(void) { return chdir(at("r")) ? -1 : reach("./other"); }
 static int from_root(void) { return chdir("/") ? -1 : reach(other + 1); }
-static int by_folder(void) {
+static int by_directory(void) {
     char p[64];
-    int folder = open(at("r"), O_PATH | O_DIRECTORY);
-    snprintf(p, sizeof p, "/proc/self/fd/%d/other", folder);
-    return folder < 0 ? -1 : reach(p);
+    int directory = open(at("r"), O_PATH | O_DIRECTORY);
+    snprintf(p, sizeof p, "/proc/self/fd/%d/other", directory);
+    return directory < 0 ? -1 : reach(p);
 }
 static int by_descriptor(void) {
     char p[64];
@@ -164,12 +164,12 @@ static int link_for_granted(void) {
     errno = error;
     return done;
 }
-static int folder_for_granted(void) {
-    char *folder = at("w/d"), *aside = at("w/d.aside"), *name = at("w/d/socket");
-    if (rename(folder, aside) || symlink(at("u"), folder)) return -1;
+static int directory_for_granted(void) {
+    char *directory = at("w/d"), *aside = at("w/d.aside"), *name = at("w/d/socket");
+    if (rename(directory, aside) || symlink(at("u"), directory)) return -1;
     int done = reach(name), error = errno;
-    unlink(folder);
-    rename(aside, folder);
+    unlink(directory);
+    rename(aside, directory);
     errno = error;
     return done;
 }
@@ -322,7 +322,7 @@ static void *own_files(void *unused) {
     thread_result = unshare(CLONE_FILES) ? -1 : reach(other);
     return NULL;
 }
-static void *own_folder(void *unused) {
+static void *own_directory(void *unused) {
     (void)unused;
     thread_result = unshare(CLONE_FS) || chdir(at("r")) ? -1 : reach("other");
     return NULL;
@@ -335,7 +335,7 @@ static int in_thread(void *(*run)(void *)) {
     return thread_result;
 }
 static int thread_files(void) { return in_thread(own_files); }
-static int thread_folder(void) { return in_thread(own_folder); }
+static int thread_directory(void) { return in_thread(own_directory); }
 
 // Races -----------------------------------------------------------------------------------------------------------
 
@@ -381,17 +381,17 @@ static void *flip_file(void *unused) {
     if (!lstat(mine, &about) && S_ISLNK(about.st_mode)) syscall(SYS_renameat2, AT_FDCWD, way, AT_FDCWD, mine, 2);
     return NULL;
 }
-static void *flip_folder(void *unused) {
+static void *flip_directory(void *unused) {
     (void)unused;
-    char folder[200], way[200], target[200];
-    snprintf(folder, sizeof folder, "%s/w/d", dir);
+    char directory[200], way[200], target[200];
+    snprintf(directory, sizeof directory, "%s/w/d", dir);
     snprintf(way, sizeof way, "%s/w/way3", dir);
     snprintf(target, sizeof target, "%s/u", dir);
     unlink(way);
     if (symlink(target, way)) return NULL;
-    while (racing) syscall(SYS_renameat2, AT_FDCWD, way, AT_FDCWD, folder, 2);
+    while (racing) syscall(SYS_renameat2, AT_FDCWD, way, AT_FDCWD, directory, 2);
     struct stat about;
-    if (!lstat(folder, &about) && S_ISLNK(about.st_mode)) syscall(SYS_renameat2, AT_FDCWD, way, AT_FDCWD, folder, 2);
+    if (!lstat(directory, &about) && S_ISLNK(about.st_mode)) syscall(SYS_renameat2, AT_FDCWD, way, AT_FDCWD, directory, 2);
     return NULL;
 }
 static int race(void *(*other_thread)(void *), const char *path, int rounds) {
@@ -421,7 +421,7 @@ static int race_family(void) { return race(flip_family, other, 1000); }
 static int race_descriptor(void) { return race(flip_descriptor, other, 1000); }
 static int race_close(void) { return race(close_descriptor, other, 1000); }
 static int race_file(void) { return race(flip_file, mine, 1000); }
-static int race_folder(void) { return race(flip_folder, at("w/d/socket"), 1000); }
+static int race_directory(void) { return race(flip_directory, at("w/d/socket"), 1000); }
 static int race_processes(void) {
     // The name lies in memory that another process writes.
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -498,16 +498,16 @@ static const struct { const char *name; int (*run)(void); } attempts[] = {
 #define ROW(name) {#name, name}
     ROW(control_granted), ROW(control_second), ROW(plain), ROW(dot_dot), ROW(through_file), ROW(double_slash),
     ROW(trailing_slash), ROW(own_root), ROW(thread_root), ROW(first_root), ROW(own_cwd), ROW(relative),
-    ROW(relative_dot), ROW(from_root), ROW(by_folder), ROW(by_descriptor), ROW(by_dev_fd), ROW(nul_inside),
+    ROW(relative_dot), ROW(from_root), ROW(by_directory), ROW(by_descriptor), ROW(by_dev_fd), ROW(nul_inside),
     ROW(nul_first), ROW(abstract), ROW(abstract_granted), ROW(longest), ROW(longer), ROW(odd_lengths),
-    ROW(own_link), ROW(link_for_granted), ROW(folder_for_granted), ROW(hard_link), ROW(hard_link_over),
+    ROW(own_link), ROW(link_for_granted), ROW(directory_for_granted), ROW(hard_link), ROW(hard_link_over),
     ROW(link_by_descriptor), ROW(bind_name), ROW(bind_abstract), ROW(bind_any), ROW(seqpacket), ROW(nonblocking),
     ROW(old_protocol), ROW(datagram_connect), ROW(datagram_sendto), ROW(datagram_sendmsg), ROW(datagram_sendmmsg),
     ROW(datagram_pair), ROW(packet_pair_sendto), ROW(stream_sendto), ROW(pair_reconnect), ROW(internet_socket),
     ROW(internet_address), ROW(no_family), ROW(connected_already), ROW(duplicate), ROW(no_socket), ROW(high_bits),
     ROW(by_x32), ROW(by_i386), ROW(by_io_uring), ROW(unmapped), ROW(in_child), ROW(thread_files),
-    ROW(thread_folder), ROW(race_name), ROW(race_family), ROW(race_descriptor), ROW(race_close), ROW(race_file),
-    ROW(race_folder), ROW(race_processes), ROW(flood), ROW(killed_callers), ROW(interrupted), ROW(many_waiting),
+    ROW(thread_directory), ROW(race_name), ROW(race_family), ROW(race_descriptor), ROW(race_close), ROW(race_file),
+    ROW(race_directory), ROW(race_processes), ROW(flood), ROW(killed_callers), ROW(interrupted), ROW(many_waiting),
     ROW(descriptors_kept),
 };
 

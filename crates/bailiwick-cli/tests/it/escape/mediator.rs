@@ -158,7 +158,7 @@ fn answer(listener: OwnedFd, letter: u8) {
 }
 
 fn open_to_all(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::lchown(path, Some(65534), Some(65534)).expect("root may");
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("the owner may");
@@ -194,12 +194,12 @@ fn only_granted_sockets_are_reached_as_root() {
 
 #[test]
 fn only_granted_sockets_are_reached_as_a_plain_user() {
-    nothing_else_is_reached(if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller });
+    nothing_else_is_reached(if rustix::process::getuid().is_root() { User::Plain } else { User::Caller });
 }
 
 #[test]
 fn the_attempts_at_sockets_work_outside() {
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
     let services = Services::new(user);
     let attempts = services.attempts(as_user(user, services.at("mediator")));
     let futile = |name: &str| FUTILE.contains(&name) || ILL_FORMED.contains(&name);

@@ -45,7 +45,7 @@ fn nothing_escapes_as_root() {
 
 #[test]
 fn nothing_escapes_as_a_plain_user() {
-    all_scenes(if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller });
+    all_scenes(if rustix::process::getuid().is_root() { User::Plain } else { User::Caller });
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn the_attempts_work_outside() {
     let user = if rustix::process::getuid().is_root() { User::Root } else { User::Caller };
     outside(user);
     if user == User::Root {
-        outside(User::Nobody);
+        outside(User::Plain);
     }
 }
 

@@ -190,9 +190,9 @@ static int faults(void) { return inside() ? -1 : syscall(SYS_userfaultfd, 0); }
 static int rings(void) { char p[120] = {0}; return inside() ? -1 : syscall(SYS_io_uring_setup, 4, p); }
 static int by_handle(void) {
     struct { struct file_handle h; char space[128]; } h = {.h = {.handle_bytes = 128}};
-    int id, folder = open(at("w"), O_RDONLY);
+    int id, directory = open(at("w"), O_RDONLY);
     if (inside() || name_to_handle_at(AT_FDCWD, at("w"), &h.h, &id, 0)) return -1;
-    return open_by_handle_at(folder, &h.h, O_RDONLY) < 0 ? -1 : 0;
+    return open_by_handle_at(directory, &h.h, O_RDONLY) < 0 ? -1 : 0;
 }
 static int watch_all(void) { return inside() ? -1 : syscall(SYS_fanotify_init, 0, O_RDONLY); }
 static int keys_of_caller(void) { return inside() ? -1 : syscall(SYS_keyctl, KEYCTL_DESCRIBE, KEY_SPEC_USER_KEYRING, 0, 0); }

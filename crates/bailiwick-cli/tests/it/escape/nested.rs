@@ -150,7 +150,7 @@ impl World {
 }
 
 fn open_to_all(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::lchown(path, Some(65534), Some(65534)).expect("root may");
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("the owner may");
@@ -192,12 +192,12 @@ fn nested_sandboxes_and_written_programs_get_no_further_as_root() {
 
 #[test]
 fn nested_sandboxes_and_written_programs_get_no_further_as_a_plain_user() {
-    only_what_is_granted(if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller });
+    only_what_is_granted(if rustix::process::getuid().is_root() { User::Plain } else { User::Caller });
 }
 
 #[test]
 fn the_attempts_of_nested_sandboxes_work_outside() {
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
     let world = World::new(user);
     let tried = SCENES.map(|(scene, ..)| world.answers(as_user(user, world.at("probe")), scene)).concat();
     let works = |name: &&str| tried.iter().any(|(own, answer)| own == name && answer == "ok");

@@ -26,7 +26,7 @@ fn no_race_makes_a_protected_name_as_root() {
 
 #[test]
 fn no_race_makes_a_protected_name_as_a_plain_user() {
-    race(if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller }, 1, None);
+    race(if rustix::process::getuid().is_root() { User::Plain } else { User::Caller }, 1, None);
 }
 
 /// Two sandboxes on one directory: each judges for itself. A name that one of them takes away again may be there for a
@@ -47,7 +47,7 @@ fn no_game_with_names_makes_a_protected_one() {
     let is_full = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
     let rounds = ROUNDS[usize::from(is_full)];
     let root = rustix::process::getuid().is_root();
-    for user in if root { &[User::Root, User::Nobody][..] } else { &[User::Caller] } {
+    for user in if root { &[User::Root, User::Plain][..] } else { &[User::Caller] } {
         let (held, said) = play(*user, rounds, true);
         assert_eq!(held, [""; 0], "{said}");
         eprintln!("{rounds} rounds as {user:?}: {said}");

@@ -12,14 +12,14 @@ use std::sync::Mutex;
 
 use super::rows::Row;
 
-const NOBODY: u32 = 65534;
+const PLAIN_USER: u32 = 65534;
 const SECRET: &str = "hush";
 
 /// Who starts the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Root,
-    Nobody,
+    Plain,
     Caller,
 }
 
@@ -46,7 +46,7 @@ impl World {
 
     /// A host whose files lie below that directory.
     pub(super) fn below(base: &str, user: User) -> Self {
-        let dir = tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in(base).expect("a folder");
+        let dir = tempfile::Builder::new().prefix("bailiwick-escape").tempdir_in(base).expect("a directory");
         let at = |name: &str| dir.path().join(name);
         for name in [
             "r",
@@ -68,7 +68,7 @@ impl World {
             "home/.local/state/bailiwick/journal",
             "home/.config/bailiwick",
         ] {
-            std::fs::create_dir_all(at(name)).expect("a folder");
+            std::fs::create_dir_all(at(name)).expect("a directory");
         }
         let files = [
             ("r/file", "granted"),
@@ -239,7 +239,7 @@ impl World {
         }
         for name in [".mcp.json", ".agents", ".bashrc", ".claude", ".gitmodules", ".envrc"] {
             if at("w").join(name).symlink_metadata().is_ok() {
-                harm.push(format!("`{name}` was left behind in the writable folder"));
+                harm.push(format!("`{name}` was left behind in the writable directory"));
             }
         }
         if at("home/.bashrc").exists() {
@@ -314,7 +314,7 @@ fn abstract_name(dir: &Path) -> String {
 
 /// The program, started by that user.
 pub(crate) fn as_user(user: User, program: impl AsRef<std::ffi::OsStr>) -> Command {
-    if user != User::Nobody {
+    if user != User::Plain {
         return Command::new(program);
     }
     let mut command = Command::new("/usr/bin/setpriv");
@@ -325,8 +325,8 @@ pub(crate) fn as_user(user: User, program: impl AsRef<std::ffi::OsStr>) -> Comma
 /// Everything is open to everyone, so that only the sandbox stands in the way.
 pub(super) fn open_to_all(path: &Path, user: User) {
     let metadata = path.symlink_metadata().expect("there");
-    if user == User::Nobody {
-        std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+    if user == User::Plain {
+        std::os::unix::fs::lchown(path, Some(PLAIN_USER), Some(PLAIN_USER)).expect("root may");
     }
     if metadata.is_symlink() {
         return;
@@ -356,8 +356,8 @@ pub(super) fn compiled(name: &'static str, source: &str) -> PathBuf {
 }
 
 fn compile(name: &str, source: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (out, building) = (folder.join(name), folder.join(format!("{name}-{}", std::process::id())));
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (out, building) = (directory.join(name), directory.join(format!("{name}-{}", std::process::id())));
     let mut cc = Command::new("cc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-x", "c", "-o"])
         .arg(&building)
@@ -367,7 +367,7 @@ fn compile(name: &str, source: &str) -> PathBuf {
         .expect("a C compiler");
     cc.stdin.take().expect("a pipe").write_all(source.as_bytes()).expect("it reads");
     assert!(cc.wait().expect("it ends").success(), "{name} compiles");
-    std::fs::rename(building, &out).expect("the same folder");
+    std::fs::rename(building, &out).expect("the same directory");
     out
 }
 

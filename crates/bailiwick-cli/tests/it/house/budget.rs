@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{assert_none, repo};
 
 const MAX_LINES: usize = 600;
-const FOLDERS: [&str; 4] = ["src", "tests", "benches", "examples"];
+const DIRECTORIES: [&str; 4] = ["src", "tests", "benches", "examples"];
 
 #[test]
 fn files_are_short_enough_to_read() {
@@ -32,8 +32,8 @@ fn files_say_what_they_are() {
 
 fn rust_files() -> Vec<(String, String)> {
     let dirs = repo::crate_dirs();
-    let folders = dirs.iter().flat_map(|dir| FOLDERS.map(|folder| dir.join(folder)));
-    let files = folders.flat_map(|folder| repo::files_below(&folder));
+    let directories = dirs.iter().flat_map(|dir| DIRECTORIES.map(|directory| dir.join(directory)));
+    let files = directories.flat_map(|directory| repo::files_below(&directory));
     files.filter(|path| is_rust(path)).map(|path| (repo::relative(&path), read(&path))).collect()
 }
 

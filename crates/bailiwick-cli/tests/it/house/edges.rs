@@ -97,14 +97,14 @@ fn crates_depend_only_where_the_table_allows() {
 }
 
 #[test]
-fn a_crate_lives_in_the_folder_of_its_name() {
+fn a_crate_lives_in_the_directory_of_its_name() {
     let metadata = repo::metadata();
     let breaches: Vec<String> = members(&metadata)
         .filter_map(|package| {
             misplaced(text(package, "name"), Path::new(text(package, "manifest_path")), &repo::root())
         })
         .collect();
-    assert_none("crates are flat under `crates/`, in a folder of the same name", &breaches);
+    assert_none("crates are flat under `crates/`, in a directory of the same name", &breaches);
 }
 
 fn unknown_crates(members: &[String]) -> Vec<String> {
@@ -180,7 +180,7 @@ fn the_rule_sees_wrong_edges_of_every_kind() {
 }
 
 #[test]
-fn the_rule_sees_a_crate_in_another_folder() {
+fn the_rule_sees_a_crate_in_another_directory() {
     let root = Path::new("/r");
     assert_eq!(misplaced("bailiwick", Path::new("/r/crates/bailiwick/Cargo.toml"), root), None);
     for wrong in

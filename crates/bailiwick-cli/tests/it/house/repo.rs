@@ -25,9 +25,9 @@ pub(super) fn files_below(dir: &Path) -> Vec<PathBuf> {
     paths.into_iter().flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
-/// The folders of the workspace's crates, sorted.
+/// The directories of the workspace's crates, sorted.
 pub(super) fn crate_dirs() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join("crates")).expect("the workspace has a `crates` folder");
+    let entries = std::fs::read_dir(root().join("crates")).expect("the workspace has a `crates` directory");
     let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     dirs.retain(|dir| dir.join("Cargo.toml").is_file());
     dirs.sort();

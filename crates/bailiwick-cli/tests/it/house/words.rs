@@ -1,4 +1,4 @@
-//! Words that must not be in the tree: unfinished work, silenced tests, `unsafe` outside its one folder, and
+//! Words that must not be in the tree: unfinished work, silenced tests, `unsafe` outside its one directory, and
 //! paths that exist on one machine only.
 //!
 //! The words are put together from halves here, or this file would breach its own rule.
@@ -11,14 +11,15 @@ use bailiwick_testkit::skip;
 const UNFINISHED: [&str; 4] =
     [concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("FIX", "ME"), concat!("#[ig", "nore")];
 
-/// The only folder whose files may hold `unsafe` code.
+/// The only directory whose files may hold `unsafe` code.
 const UNSAFE_HOME: &str = "crates/bailiwick-confine/src/sys/";
 
 /// Names that examples and fixtures may use for a person's home.
 const MADE_UP_PEOPLE: [&str; 9] = ["agent", "alice", "alice.smith", "app", "bob", "dev", "me", "user", "you"];
 
 /// Parts of a path that only a developer's own machine has.
-const TOOLCHAIN_FOLDERS: [&str; 2] = [concat!("/.cargo", "/registry/"), concat!("/.rustup", "/toolchains/")];
+const TOOLCHAIN_DIRECTORIES: [&str; 2] =
+    [concat!("/.cargo", "/registry/"), concat!("/.rustup", "/toolchains/")];
 
 #[test]
 fn no_file_holds_a_forbidden_word() {
@@ -84,8 +85,9 @@ fn is_foreign(path: &str, root: &Path) -> bool {
     // A checkout right below `/` may share its name with a path in a fixture.
     let below_checkout = root.components().count() > 2 && Path::new(path).starts_with(root);
     let someones_home = ["/home/", "/Users/"].iter().any(|homes| is_home_of_someone(path, homes));
-    // With nothing before it, the folder followed a `~` or a variable, and that is a fair way to write it.
-    let toolchain = TOOLCHAIN_FOLDERS.iter().any(|folder| path.find(folder).is_some_and(|at| at > 0));
+    // With nothing before it, the directory followed a `~` or a variable, and that is a fair way to write it.
+    let toolchain =
+        TOOLCHAIN_DIRECTORIES.iter().any(|directory| path.find(directory).is_some_and(|at| at > 0));
     below_checkout || someones_home || toolchain
 }
 
@@ -133,7 +135,7 @@ fn the_rule_sees_paths_of_one_machine() {
     for line in [format!("see {homes}/jdoe/notes"), "open(\"/build/checkout/Cargo.toml\")".to_owned()] {
         assert!(foreign_path(&line, root).is_some(), "{line}");
     }
-    let registry = format!("/opt/x{}index", TOOLCHAIN_FOLDERS[0]);
+    let registry = format!("/opt/x{}index", TOOLCHAIN_DIRECTORIES[0]);
     assert!(foreign_path(&registry, root).is_some());
     let fine = [
         "/build/checkouts",

@@ -105,16 +105,16 @@ fn git_clones_what_is_granted() {
     let world = World::serving(&servers::files(source.path()));
     for user in users() {
         let stage = Stage::new(*user);
-        let folder = stage.folder("clones");
+        let directory = stage.directory("clones");
         let clone = |host: &str, to: &str| {
-            let writable = format!("fs:read,write:{}/**", folder.display());
+            let writable = format!("fs:read,write:{}/**", directory.display());
             let url = format!("https://{host}/repo.git");
-            let words = ["/usr/bin/git", "clone", "-q", &url, &format!("{}/{to}", folder.display())];
+            let words = ["/usr/bin/git", "clone", "-q", &url, &format!("{}/{to}", directory.display())];
             world.output(&stage, &[&writable, "net:connect:good.test:443"], &words, Some("GIT_SSL_CAINFO"))
         };
         let cloned = clone("good.test", "good");
         assert!(cloned.status.success(), "{}", said(&cloned));
-        assert_eq!(std::fs::read_to_string(folder.join("good/file")).unwrap(), "text\n");
+        assert_eq!(std::fs::read_to_string(directory.join("good/file")).unwrap(), "text\n");
         let refused = clone("evil.test", "evil");
         assert!(!refused.status.success());
         assert!(said(&refused).contains("refused evil.test: not granted"), "{}", said(&refused));

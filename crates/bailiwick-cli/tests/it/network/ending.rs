@@ -53,7 +53,7 @@ fn a_dropped_network_answers_nothing_more() {
     let seen = servers::echo(&format!("{GOOD}:7000"));
     let stage = Stage::new(users()[0]);
     let set = CapabilitySet::new([RAW, &format!("env:read:{}", inside::MARK)]).unwrap();
-    let plan = Plan::of("test", set.authority(), &HostFacts::unknown()).unwrap();
+    let plan = Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap();
     let (input, output) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     let stdio = Stdio::Descriptors {
         stdin: input.0.into(),

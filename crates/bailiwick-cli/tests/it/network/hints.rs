@@ -102,7 +102,7 @@ fn npm_without_a_network_tries_once_and_is_told_its_registry() {
     let words = [npm, "install", "left-pad", "--registry", "https://registry.test/", "--loglevel", "http"];
     for user in users() {
         let stage = Stage::new(*user);
-        let project = stage.folder("project");
+        let project = stage.directory("project");
         let caps = [format!("fs:read,write:{}/**", project.display())];
         let caps: Vec<&str> = caps.iter().map(String::as_str).collect();
         let mut command = stage.run(&caps, &WORLD);

@@ -54,7 +54,7 @@ fn decisions_are_in_the_journal_and_the_log_command_shows_them() {
     servers::http(&format!("{GOOD}:80"), &Files::default());
     for user in users() {
         let stage = Stage::new(*user);
-        let journal = stage.folder("state").join("journal");
+        let journal = stage.directory("state").join("journal");
         let option = format!("--journal={}", journal.display());
         let mut options = WORLD.to_vec();
         options.push(&option);

@@ -28,13 +28,13 @@ fn npm_installs_from_the_granted_registry_only() {
     let hosts: BTreeSet<String> = [&registry, &archive].into_iter().filter_map(|url| host(url)).collect();
     for user in users() {
         let stage = Stage::new(*user);
-        let folder = stage.folder("project");
-        let to = folder.to_str().unwrap();
+        let directory = stage.directory("project");
+        let to = directory.to_str().unwrap();
         let words = ["/usr/bin/npm", "install", "--prefix", to, "--registry", &registry, "--ignore-scripts"];
         let words =
             [&words[..], &["--no-audit", "--no-fund", "--fetch-retries=0", "is-number@7.0.0"]].concat();
-        let installed = folder.join("node_modules/is-number/package.json");
-        only_granted(&stage, &hosts, &folder, &words, &installed);
+        let installed = directory.join("node_modules/is-number/package.json");
+        only_granted(&stage, &hosts, &directory, &words, &installed);
     }
 }
 
@@ -54,33 +54,33 @@ fn pip_installs_from_the_granted_registry_only() {
     let hosts: BTreeSet<String> = links.chain(host(&index)).collect();
     for user in users() {
         let stage = Stage::new(*user);
-        let folder = stage.folder("packages");
-        let to = folder.to_str().unwrap();
+        let directory = stage.directory("packages");
+        let to = directory.to_str().unwrap();
         let words = ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"];
         let words =
             [&words[..], &["--retries=0", "--index-url", &index, "--target", to, "six==1.16.0"]].concat();
-        only_granted(&stage, &hosts, &folder, &words, &folder.join("six.py"));
+        only_granted(&stage, &hosts, &directory, &words, &directory.join("six.py"));
     }
 }
 
 /// The command does its work with these hosts granted, and not with another name of the same address.
-fn only_granted(stage: &Stage, hosts: &BTreeSet<String>, folder: &Path, words: &[&str], made: &Path) {
+fn only_granted(stage: &Stage, hosts: &BTreeSet<String>, directory: &Path, words: &[&str], made: &Path) {
     let first = hosts.first().unwrap();
     let address = (first.as_str(), 443).to_socket_addrs().unwrap().next().unwrap().ip();
     let other =
-        run(stage, folder, &["other.test".to_owned()].into(), &format!("other.test={address}"), words);
+        run(stage, directory, &["other.test".to_owned()].into(), &format!("other.test={address}"), words);
     assert!(!other.status.success() && !made.exists(), "{}", told(&other));
     let refused = |line: &str| line.starts_with("refused ") && line.ends_with(": not granted");
     assert!(told(&other).lines().any(refused), "{}", told(&other));
-    let granted = run(stage, folder, hosts, &format!("other.test={address}"), words);
+    let granted = run(stage, directory, hosts, &format!("other.test={address}"), words);
     assert!(granted.status.success() && made.exists(), "{}", told(&granted));
     let allowed = |line: &str| Some(line.strip_prefix("allowed ")?.strip_suffix(":443")?.to_owned());
     let reached: BTreeSet<String> = told(&granted).lines().filter_map(allowed).collect();
     assert!(!reached.is_empty() && reached.is_subset(hosts), "{reached:?}");
 }
 
-fn run(stage: &Stage, folder: &Path, hosts: &BTreeSet<String>, known: &str, words: &[&str]) -> Output {
-    let mut caps = vec![format!("fs:read,write:{}/**", folder.display())];
+fn run(stage: &Stage, directory: &Path, hosts: &BTreeSet<String>, known: &str, words: &[&str]) -> Output {
+    let mut caps = vec![format!("fs:read,write:{}/**", directory.display())];
     caps.extend(hosts.iter().map(|host| format!("net:connect:{host}:443?blockPrivate=false")));
     let trusted = TRUST.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     let trusted: Vec<_> = trusted.collect();

@@ -39,14 +39,14 @@ impl Seen {
 /// What a web server has: path and content.
 pub(super) type Files = Arc<BTreeMap<String, Vec<u8>>>;
 
-/// The files below a folder, as a web server shows them.
+/// The files below a directory, as a web server shows them.
 pub(super) fn files(dir: &Path) -> Files {
     let mut found = BTreeMap::new();
-    let mut folders = vec![dir.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir().unwrap().map(Result::unwrap) {
+    let mut directories = vec![dir.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir().unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() {
-                folders.push(entry.path());
+                directories.push(entry.path());
             } else {
                 let path = format!("/{}", entry.path().strip_prefix(dir).unwrap().display());
                 found.insert(path, std::fs::read(entry.path()).unwrap());

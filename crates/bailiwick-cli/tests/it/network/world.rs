@@ -40,10 +40,10 @@ fn every_address_is_local() {
 pub(super) fn users() -> &'static [User] {
     let made_by_root = world_mark().map(|who| who == ROOT);
     let root = made_by_root.unwrap_or_else(|| rustix::process::getuid().is_root());
-    if root { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if root { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
-/// Where sandboxes are started by one user: a folder that is open to everyone, with the programs in it.
+/// Where sandboxes are started by one user: a directory that is open to everyone, with the programs in it.
 pub(super) struct Stage {
     dir: tempfile::TempDir,
     pub(super) user: User,
@@ -67,13 +67,13 @@ impl Stage {
         stage
     }
 
-    /// A place in the folder.
+    /// A place in the directory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// A new folder in which everyone may write.
-    pub(super) fn folder(&self, name: &str) -> PathBuf {
+    /// A new directory in which everyone may write.
+    pub(super) fn directory(&self, name: &str) -> PathBuf {
         std::fs::create_dir(self.path(name)).unwrap();
         open(&self.path(name));
         self.path(name)

@@ -18,7 +18,7 @@ const NOT_AS_ROOT: [&str; 1] = ["chromium"];
 
 /// Everyone who runs them here.
 fn users() -> &'static [User] {
-    if rustix::process::getuid().is_root() { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if rustix::process::getuid().is_root() { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
 /// The rows whose programs this host has.
@@ -60,7 +60,7 @@ const SLICE: usize = 6;
 
 #[test]
 fn hints_lead_from_nothing_to_every_row_in_two_rounds() {
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
     let host = Host::default();
     let stage = Stage::new(&host, user);
     let is_full = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
@@ -109,7 +109,7 @@ fn no_grant_of_the_table_is_wider_than_needed() {
         return eprintln!("skipped: only with BAILIWICK_REQUIRE=all, as in scripts/test --full");
     }
     let mut needless = Vec::new();
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
     let host = Host::default();
     let stage = Stage::new(&host, user);
     for row in installed() {

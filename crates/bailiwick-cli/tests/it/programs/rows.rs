@@ -43,7 +43,7 @@ impl Row {
             program.starts_with('{')
                 || ["/usr/local/bin", "/usr/bin", "/bin"]
                     .iter()
-                    .any(|folder| Path::new(folder).join(program).exists())
+                    .any(|directory| Path::new(directory).join(program).exists())
         };
         let program = own.into_iter().chain(spawned).find(|program| !is_here(program)).unwrap_or_default();
         if program.is_empty() { services::missing(self.command) } else { program }

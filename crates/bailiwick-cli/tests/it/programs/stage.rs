@@ -50,7 +50,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// The directories that every run starts with.
-const FOLDERS: [&str; 4] = ["w", "out", "home", "other"];
+const DIRECTORIES: [&str; 4] = ["w", "out", "home", "other"];
 
 /// What all stages of a test share: servers, and tools from the cache. Each is there when a row first names it.
 #[derive(Default)]
@@ -103,34 +103,34 @@ impl<'a> Stage<'a> {
     pub(super) fn new(host: &'a Host, user: User) -> Self {
         let dir = tempfile::Builder::new().prefix("bailiwick-programs").tempdir_in("/var/tmp").unwrap();
         let stage = Self { host, dir, user };
-        for folder in FOLDERS {
-            std::fs::create_dir(stage.path(folder)).unwrap();
+        for directory in DIRECTORIES {
+            std::fs::create_dir(stage.path(directory)).unwrap();
         }
         for (name, text) in FILES {
             let path = stage.path(name);
             std::fs::create_dir_all(path.parent().expect("it has one")).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        for (folder, lines) in [
+        for (directory, lines) in [
             ("w", "init -q -b main;add a.txt b.txt;commit -q -m one;branch topic"),
             ("other", "init -q -b main;commit -q --allow-empty -m other"),
         ] {
-            lines.split(';').for_each(|line| stage.git(folder, line));
+            lines.split(';').for_each(|line| stage.git(directory, line));
         }
         std::fs::write(stage.path("w/a.txt"), "alpha\nmore\n").unwrap();
         std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), stage.path("bailiwick")).unwrap();
-        if user == User::Nobody {
+        if user == User::Plain {
             run_on_host(Command::new("chown").args(["-R", "65534:65534"]).arg(stage.dir.path()));
         }
         let first = stage.path("first");
         std::fs::create_dir(&first).unwrap();
-        run_on_host(Command::new("cp").arg("-a").args(FOLDERS.map(|name| stage.path(name))).arg(&first));
+        run_on_host(Command::new("cp").arg("-a").args(DIRECTORIES.map(|name| stage.path(name))).arg(&first));
         stage
     }
 
-    fn git(&self, folder: &str, line: &str) {
+    fn git(&self, directory: &str, line: &str) {
         let mut command = Command::new("git");
-        command.args(line.split(' ')).current_dir(self.path(folder)).env("HOME", self.path("home"));
+        command.args(line.split(' ')).current_dir(self.path(directory)).env("HOME", self.path("home"));
         run_on_host(&mut command);
     }
 
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn fill(&self, text: &str) -> String {
-        let text = FOLDERS.iter().fold(text.to_owned(), |text, name| {
+        let text = DIRECTORIES.iter().fold(text.to_owned(), |text, name| {
             text.replace(&format!("{{{name}}}"), &self.path(name).display().to_string())
         });
         self.host.fill(text)
@@ -153,10 +153,10 @@ impl<'a> Stage<'a> {
 
     /// The same with grants whose places are filled in already.
     pub(super) fn run_with(&self, row: &Row, options: &[&str], grants: &[String]) -> Ran {
-        for folder in FOLDERS {
-            std::fs::remove_dir_all(self.path(folder)).unwrap();
+        for directory in DIRECTORIES {
+            std::fs::remove_dir_all(self.path(directory)).unwrap();
             let mut copy = Command::new("cp");
-            run_on_host(copy.arg("-a").arg(self.path("first").join(folder)).arg(self.path("")));
+            run_on_host(copy.arg("-a").arg(self.path("first").join(directory)).arg(self.path("")));
         }
         let mut words = vec![self.path("bailiwick").display().to_string()];
         words.extend(["run", "--no-journal", "--timeout", "60s"].map(str::to_owned));

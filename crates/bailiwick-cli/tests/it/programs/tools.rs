@@ -9,7 +9,7 @@ use super::stage::run_on_host;
 fn cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("bailiwick/programs")).filter(|folder| folder.is_dir())
+    Some(cache.join("bailiwick/programs")).filter(|directory| directory.is_dir())
 }
 
 /// Whether a tool, such as `{tools}/bin/uv`, is installed.

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
-use super::{err, eventually, folder, out, processes, script, sh};
+use super::{directory, err, eventually, out, processes, script, sh};
 
 #[test]
 fn the_exit_code_is_the_programs() {
@@ -22,7 +22,7 @@ fn what_is_not_there_or_no_program_has_the_shells_codes() {
     };
     assert_eq!(run("/no/such/program"), Some(127));
     assert_eq!(run("no-such-program"), Some(127));
-    let own = folder();
+    let own = directory();
     let file = own.path().join("text");
     std::fs::write(&file, "words").expect("a file");
     assert_eq!(run(&file.display().to_string()), Some(126));
@@ -30,15 +30,15 @@ fn what_is_not_there_or_no_program_has_the_shells_codes() {
 
 #[test]
 fn a_refusal_is_125_and_names_the_path() {
-    let refused = sh(&["fs:write:/no/such/folder"], &[], "echo ran");
+    let refused = sh(&["fs:write:/no/such/directory"], &[], "echo ran");
     assert_eq!(refused.status.code(), Some(125));
-    assert!(err(&refused).contains("/no/such/folder"), "{}", err(&refused));
+    assert!(err(&refused).contains("/no/such/directory"), "{}", err(&refused));
     assert_eq!(out(&refused), "");
 }
 
 #[test]
 fn a_failure_names_the_path_and_the_flag() {
-    let own = folder();
+    let own = directory();
     let file = own.path().join("text").display().to_string();
     std::fs::write(&file, "words").expect("a file");
     let cat = |caps: &[&str]| {

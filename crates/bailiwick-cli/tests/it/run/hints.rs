@@ -15,7 +15,7 @@ use crate::escape::{User, as_user};
 /// How often hints are added.
 const ROUNDS: usize = 2;
 
-/// A command, what it is granted at first, and what is granted in the end. `$W` is a folder of its own.
+/// A command, what it is granted at first, and what is granted in the end. `$W` is a directory of its own.
 struct Case {
     options: &'static [&'static str],
     caps: &'static [&'static str],
@@ -186,7 +186,7 @@ fn a_run_that_fails_without_a_reason_says_that_files_can_be_watched() {
 }
 
 #[test]
-fn a_server_that_nobody_reaches_is_told_its_port() {
+fn a_server_without_clients_is_told_its_port() {
     if !Path::new("/usr/bin/python3").exists() {
         return skip("no python3 here");
     }
@@ -201,7 +201,7 @@ fn a_server_that_nobody_reaches_is_told_its_port() {
 
 #[test]
 fn what_the_host_does_not_have_either_is_not_named() {
-    for words in ["no-such-program-anywhere", "/no/such/program", "cd /no/such/folder"] {
+    for words in ["no-such-program-anywhere", "/no/such/program", "cd /no/such/directory"] {
         let run = super::script(&[], &["--tell"], words).current_dir("/usr/lib").output();
         let told = err(&run.expect("it starts"));
         assert!(!told.contains("add --cap"), "{words}: {told}");
@@ -209,9 +209,9 @@ fn what_the_host_does_not_have_either_is_not_named() {
 }
 
 /// A slice of what this host has.
-fn sample(folder: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+fn sample(directory: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     const COUNT: usize = 10;
-    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let entries = std::fs::read_dir(directory).expect("a directory").flatten().map(|entry| entry.path());
     let mut all: Vec<PathBuf> = entries.filter(|path| is_wanted(path) && is_plain(path)).collect();
     all.sort();
     let step = all.len() / COUNT + 1;
@@ -284,10 +284,10 @@ fn any_file_of_this_host_is_named_by_the_grant_that_shows_it() {
 
 fn users() -> &'static [User] {
     let root = rustix::process::getuid().is_root();
-    if root { &[User::Root, User::Nobody] } else { &[User::Caller] }
+    if root { &[User::Root, User::Plain] } else { &[User::Caller] }
 }
 
-/// A folder that is open to everyone.
+/// A directory that is open to everyone.
 struct Stage {
     dir: tempfile::TempDir,
     user: User,
@@ -295,7 +295,7 @@ struct Stage {
 
 impl Stage {
     fn new(user: User) -> Self {
-        let stage = Self { dir: super::folder(), user };
+        let stage = Self { dir: super::directory(), user };
         let copy = |from: &str, to: &str| std::fs::copy(from, stage.path(to)).expect("copied");
         copy(env!("CARGO_BIN_EXE_bailiwick"), "bailiwick");
         copy("/usr/bin/true", "tool");
@@ -303,8 +303,9 @@ impl Stage {
         write("secret", "secret");
         write("steps.sh", "#!/bin/sh\nset -e\nuniq /dev/null\n");
         write("Makefile", "all:\n\t@sort /dev/null | tr a b\n");
-        for folder in ["repository", "repository/.git", "repository/.git/objects", "repository/.git/refs"] {
-            std::fs::create_dir(stage.path(folder)).expect("made");
+        for directory in ["repository", "repository/.git", "repository/.git/objects", "repository/.git/refs"]
+        {
+            std::fs::create_dir(stage.path(directory)).expect("made");
         }
         write("repository/.git/HEAD", "ref: refs/heads/main\n");
         write("repository/.git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n");
@@ -339,7 +340,7 @@ impl Stage {
 
 /// Gives everything to the user.
 fn open(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("root may");
     }
     let is_program =

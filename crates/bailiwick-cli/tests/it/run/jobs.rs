@@ -5,14 +5,14 @@ use std::process::Command;
 
 use bailiwick_testkit::skip;
 
-use super::folder;
+use super::directory;
 
 #[test]
 fn a_command_is_a_job_of_the_shell_that_started_it() {
     let python =
         ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter().find(|path| Path::new(path).exists());
     let Some(python) = python else { return skip("no python3 here to make a terminal") };
-    let dir = folder();
+    let dir = directory();
     let shell = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/jobs.py");
     let told = Command::new(python)
         .arg(shell)

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{eventually, folder, processes, script};
+use super::{directory, eventually, processes, script};
 
 const ROUNDS: usize = 20;
 const AT_ONCE: usize = 10;
@@ -33,9 +33,9 @@ fn killing_who_started_the_command_leaves_nothing_if_that_was_asked_for() {
 
 /// Two hundred sandboxes, ten at a time, in one writable directory.
 fn rounds(victim: Victim) {
-    let own = folder();
+    let own = directory();
     let w = own.path().join("w");
-    std::fs::create_dir(&w).expect("a folder");
+    std::fs::create_dir(&w).expect("a directory");
     let word = format!("8{}{}", std::process::id(), victim as u8);
     for _ in 0..ROUNDS {
         let mut all: Vec<Child> = (0..AT_ONCE).map(|_| start(victim, &w, &word)).collect();
@@ -48,7 +48,7 @@ fn rounds(victim: Victim) {
             assert!(!status.success(), "{status:?}");
         }
         assert!(eventually(|| processes(&word).is_empty()), "left: {:?}", processes(&word));
-        assert!(eventually(|| entries(&w) == 0), "{} names left in the folder", entries(&w));
+        assert!(eventually(|| entries(&w) == 0), "{} names left in the directory", entries(&w));
     }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(!mounts.contains(&*own.path().to_string_lossy()), "{mounts}");
@@ -86,8 +86,8 @@ fn is_first(pid: &str) -> bool {
     numbers.split_whitespace().count() > 1 && numbers.split_whitespace().last() == Some("1")
 }
 
-fn entries(folder: &Path) -> usize {
-    folder.read_dir().expect("a folder").count()
+fn entries(directory: &Path) -> usize {
+    directory.read_dir().expect("a directory").count()
 }
 
 /// As many sandboxes at once as a busy agent could want: a thousand when everything is required.

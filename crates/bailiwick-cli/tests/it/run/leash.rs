@@ -16,7 +16,7 @@ pub(super) struct World {
 
 impl World {
     fn new(user: User) -> Self {
-        let dir = super::folder();
+        let dir = super::directory();
         for name in ["w/sub", "out"] {
             std::fs::create_dir_all(dir.path().join(name)).expect("a directory");
         }
@@ -33,7 +33,7 @@ impl World {
 
     /// Gives everything below a path to the user.
     pub(super) fn give(&self, name: &str) {
-        if self.user == User::Nobody {
+        if self.user == User::Plain {
             let all = Command::new("chown").args(["-Rh", "65534:65534"]).arg(self.at(name)).status();
             assert!(all.expect("chown starts").success());
         }
@@ -72,7 +72,7 @@ fn program() -> PathBuf {
 pub(super) fn by_everyone(test: impl Fn(&World)) {
     if rustix::process::getuid().is_root() {
         test(&World::new(User::Root));
-        test(&World::new(User::Nobody));
+        test(&World::new(User::Plain));
     } else {
         test(&World::new(User::Caller));
     }
@@ -295,13 +295,13 @@ const CHANGES: [&str; 12] = [
 
 fn changes(world: &World, options: &[&str], name: &str) -> Vec<String> {
     let file = world.at(name);
-    let folder = file.parent().expect("a directory");
+    let directory = file.parent().expect("a directory");
     CHANGES
         .iter()
         .filter(|change| {
             let script = change.replace('F', "$F").replace('D', "$D");
-            let script = format!("F={}; D={}; {script}; exit 0", file.display(), folder.display());
-            std::fs::create_dir_all(folder).expect("a directory");
+            let script = format!("F={}; D={}; {script}; exit 0", file.display(), directory.display());
+            std::fs::create_dir_all(directory).expect("a directory");
             world.give("w");
             let before =
                 (world.text(name), std::fs::metadata(&file).map(|about| about.permissions().mode()).ok());
@@ -334,10 +334,10 @@ fn the_report_cannot_be_changed_by_what_it_is_about() {
 }
 
 fn manifest(world: &World, name: &str) {
-    let folder = world.at("w");
+    let directory = world.at("w");
     let text = format!(
         "name = \"probe\"\nversion = \"1.0.0\"\nserver_capabilities = [\"fs:read,write:{}\"]\n",
-        folder.display()
+        directory.display()
     );
     std::fs::create_dir_all(world.at(name).parent().expect("a directory")).expect("a directory");
     world.file(name, &text);
@@ -387,9 +387,9 @@ fn the_same_changes_work_on_a_file_that_governs_nothing() {
             std::fs::set_permissions(world.at("w/conf/server.toml"), std::fs::Permissions::from_mode(0o600))
                 .expect("ours");
             world.give("w");
-            let (file, folder) = (world.at("w/conf/server.toml"), world.at("w/conf"));
+            let (file, directory) = (world.at("w/conf/server.toml"), world.at("w/conf"));
             let script = change.replace('F', "$F").replace('D', "$D");
-            let script = format!("F={}; D={}; {script}; exit 0", file.display(), folder.display());
+            let script = format!("F={}; D={}; {script}; exit 0", file.display(), directory.display());
             let before = mode_and_text(&file);
             let ran = world.sh(&["--cap", "fs:read,write:{}/w"], &script);
             assert_ne!(before, mode_and_text(&file), "{change}: {}", err(&ran));

@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use bailiwick_testkit::skip;
 
-use super::{err, folder, out, sh};
+use super::{directory, err, out, sh};
 use crate::escape::{User, as_user};
 
 #[test]
 fn a_file_does_not_grow_beyond_its_limit() {
-    let own = folder();
+    let own = directory();
     let w = own.path().display().to_string();
     let grant = format!("fs:read,write:{w}");
     let text = format!("head -c 3000000 /dev/zero > {w}/big");
@@ -47,8 +47,8 @@ fn processes_are_not_to_be_had_beyond_their_limit() {
 
 #[test]
 fn a_limit_that_nothing_holds_is_said_or_refused() {
-    let user = if rustix::process::getuid().is_root() { User::Nobody } else { User::Caller };
-    let dir = folder();
+    let user = if rustix::process::getuid().is_root() { User::Plain } else { User::Caller };
+    let dir = directory();
     let bailiwick = dir.path().join("bailiwick");
     std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), &bailiwick).expect("copied");
     for path in [dir.path(), &bailiwick] {

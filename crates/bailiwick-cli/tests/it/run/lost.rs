@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::{err, folder, unrecorded};
+use super::{directory, err, unrecorded};
 use crate::escape::{User, as_user};
 
 /// Runs a script at a home of its own, as that user.
 fn at_home(user: User, home: &Path, caps: &[String], text: &str) -> std::process::Output {
-    let own = folder();
+    let own = directory();
     let program = own.path().join("bailiwick");
     std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), &program).unwrap();
     open(own.path());
@@ -25,9 +25,9 @@ fn open(path: &Path) {
 #[test]
 fn what_is_lost_is_counted_and_the_line_keeps_it() {
     let users: &[User] =
-        if rustix::process::getuid().is_root() { &[User::Root, User::Nobody] } else { &[User::Caller] };
+        if rustix::process::getuid().is_root() { &[User::Root, User::Plain] } else { &[User::Caller] };
     for user in users {
-        let own = folder();
+        let own = directory();
         open(own.path());
         let home = own.path().canonicalize().unwrap();
         let text = "mkdir -p ~/notes/a ~/.cache; echo x > ~/notes/a/one; echo x > /tmp/two; echo x > ~/.cache/three; exit 3";

@@ -15,9 +15,9 @@ mod terminal;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// A folder outside `/tmp`, of which the sandbox has its own.
-fn folder() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("bailiwick-run").tempdir_in("/var/tmp").expect("a folder")
+/// A directory outside `/tmp`, of which the sandbox has its own.
+fn directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("bailiwick-run").tempdir_in("/var/tmp").expect("a directory")
 }
 
 /// `bailiwick run` with these capabilities and this script.

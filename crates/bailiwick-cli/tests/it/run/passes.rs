@@ -1,13 +1,13 @@
-//! What passes through: the folder, the three descriptors, the report, the sandbox's own loopback.
+//! What passes through: the directory, the three descriptors, the report, the sandbox's own loopback.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use super::{err, folder, out, script, sh};
+use super::{directory, err, out, script, sh};
 
 #[test]
-fn the_working_folder_stays_if_it_is_visible() {
-    let own = folder();
+fn the_working_directory_stays_if_it_is_visible() {
+    let own = directory();
     let here = own.path().display().to_string();
     let at = |caps: &[&str]| out(&script(caps, &[], "pwd").current_dir(&here).output().expect("it starts"));
     assert_eq!(at(&[&format!("fs:read:{here}")]), format!("{here}\n"));
@@ -40,7 +40,7 @@ fn a_hundred_megabytes_pass_through() {
 /// A file among the descriptors would lie on the host's own mount, where code can be loaded from.
 #[test]
 fn a_redirected_file_is_read_and_not_started() {
-    let own = folder();
+    let own = directory();
     let code = own.path().join("code");
     std::fs::copy("/usr/bin/id", &code).expect("a program");
     let loader = if cfg!(target_arch = "x86_64") {
@@ -61,7 +61,7 @@ fn a_redirected_file_is_read_and_not_started() {
 
 #[test]
 fn a_file_takes_output_where_the_caller_stands_in_it_and_in_one_order() {
-    let own = folder();
+    let own = directory();
     let path = own.path().join("text");
     let bailiwick = env!("CARGO_BIN_EXE_bailiwick");
     let text = format!(
@@ -74,7 +74,7 @@ fn a_file_takes_output_where_the_caller_stands_in_it_and_in_one_order() {
 
 #[test]
 fn the_report_says_what_was_held() {
-    let own = folder();
+    let own = directory();
     let path = own.path().join("report.json").display().to_string();
     assert!(sh(&[], &["--report", &path], "exit 0").status.success());
     let report: serde_json::Value =
@@ -97,7 +97,7 @@ fn a_program_can_talk_to_itself_without_any_network() {
 
 #[test]
 fn what_the_report_notes_is_true_and_said_once() {
-    let own = folder();
+    let own = directory();
     let here = own.path().display().to_string();
     std::fs::create_dir_all(own.path().join("real/inner")).unwrap();
     std::fs::create_dir(own.path().join("other")).unwrap();

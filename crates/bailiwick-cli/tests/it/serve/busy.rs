@@ -30,7 +30,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    fn in_folder(work: &Path) -> Self {
+    fn in_directory(work: &Path) -> Self {
         std::fs::create_dir_all(work.join("wide")).unwrap();
         std::fs::write(work.join("same"), "a".repeat(8 * MIB)).unwrap();
         std::fs::write(work.join("lines"), "a\n".repeat(4 * MIB)).unwrap();
@@ -124,7 +124,7 @@ fn start(work: &Path, pages: SocketAddr) -> Served {
     let net = format!("net:connect:{pages}");
     let mut command = command(&home, &["--cap", &files, "--cap", &net, "--cap", "exec:spawn:sleep"]);
     command.args(["--cwd", work.to_str().unwrap()]).stderr(std::process::Stdio::null());
-    Served::of(command, home)
+    Served::spawned(command, home)
 }
 
 /// Processor time that a process has taken, in hundredths of a second.
@@ -228,8 +228,8 @@ fn tools() -> Vec<String> {
 
 #[test]
 fn no_call_keeps_the_server_from_answering() {
-    let folder = home();
-    let trouble = Trouble::in_folder(folder.path());
+    let directory = home();
+    let trouble = Trouble::in_directory(directory.path());
     let tools = tools();
     assert!(tools.len() >= 7, "{tools:?}");
     let mut failed = Vec::new();
@@ -261,9 +261,9 @@ fn peak_of(trouble: &Trouble, tool: &str, arguments: &Value, count: u64) -> u64 
 
 #[test]
 fn many_large_answers_at_once_stay_within_the_memory_that_calls_share() {
-    let folder = home();
-    let trouble = Trouble::in_folder(folder.path());
-    let read = |name: &str, encoding: &str| json!({ "path": folder.path().join(name), "max_bytes": 8 * MIB, "encoding": encoding });
+    let directory = home();
+    let trouble = Trouble::in_directory(directory.path());
+    let read = |name: &str, encoding: &str| json!({ "path": directory.path().join(name), "max_bytes": 8 * MIB, "encoding": encoding });
     for (name, encoding) in [("lines", "text"), ("bytes", "text"), ("bytes", "base64"), ("control", "text")] {
         let count = if name == "control" { 20 } else { 60 };
         let peak = peak_of(&trouble, "fs_read", &read(name, encoding), count);
@@ -274,10 +274,10 @@ fn many_large_answers_at_once_stay_within_the_memory_that_calls_share() {
 /// Answers that nobody reads keep their room, and the server hears others.
 #[test]
 fn answers_that_wait_to_be_read_are_bounded() {
-    let folder = home();
-    let trouble = Trouble::in_folder(folder.path());
+    let directory = home();
+    let trouble = Trouble::in_directory(directory.path());
     let home = home();
-    let files = format!("fs:read:{}", folder.path().display());
+    let files = format!("fs:read:{}", directory.path().display());
     let mut child = command(&home, &["--cap", &files]).stderr(std::process::Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     for id in 1..=60 {

@@ -8,16 +8,16 @@ import sys
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-FOLDER, URL = os.environ["FOLDER"], os.environ["URL"]
-FILE = f"{FOLDER}/file"
+DIRECTORY, URL = os.environ["DIRECTORY"], os.environ["URL"]
+FILE = f"{DIRECTORY}/file"
 # In the order in which the tools are listed: the file is written before it is read by those that are called later.
 KNOWN = {
     "shell": {"program": "echo", "args": ["hi"]},
     "fs_read": {"path": FILE},
     "fs_write": {"path": FILE, "content": "one\ntwo\n"},
     "fs_edit": {"path": FILE, "edits": [{"old": "two", "new": "three"}]},
-    "fs_list": {"path": FOLDER},
-    "fs_search": {"path": FOLDER, "pattern": "thr.e"},
+    "fs_list": {"path": DIRECTORY},
+    "fs_search": {"path": DIRECTORY, "pattern": "thr.e"},
     "web_fetch": {"url": URL},
 }
 

@@ -72,7 +72,7 @@ fn started(words: &[String]) -> Served {
     command.args(words[1..].iter().map(|word| word.replace("/workspace", here)));
     command.env_clear().env("HOME", home.path()).current_dir(home.path());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Served::of(command, home)
+    Served::spawned(command, home)
 }
 
 fn serves(words: &[String]) {

@@ -103,7 +103,7 @@ fn a_cancelled_call_ends_its_children_and_is_recorded() {
 #[test]
 fn every_call_and_denial_is_in_the_journal() {
     let home = home();
-    let mut served = Served::of(command(&home, &["--cap", "exec:spawn:echo"]), home);
+    let mut served = Served::spawned(command(&home, &["--cap", "exec:spawn:echo"]), home);
     served.shell(1, json!({ "program": "echo" }));
     served.shell(2, json!({ "program": "rm" }));
     let state = served.home.path().join(".local/state");

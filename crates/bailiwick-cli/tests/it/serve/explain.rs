@@ -42,7 +42,7 @@ fn without_a_grant_it_says_how_to_grant() {
 fn it_explains_the_plan_that_runs() {
     let home = home();
     let grant = home.path().join("grant.txt");
-    // The grant lies in what it opens, and Bailiwick's own folders lie in it too.
+    // The grant lies in what it opens, and Bailiwick's own directories lie in it too.
     let lines = format!("exec:spawn:true\nfs:read,write:{}\nfs:read:/no/such/place\n", home.path().display());
     std::fs::write(&grant, lines).unwrap();
     for dir in [".config/bailiwick", ".local/state/bailiwick/journal"] {
@@ -51,7 +51,7 @@ fn it_explains_the_plan_that_runs() {
     let args = ["--grant", grant.to_str().unwrap()];
     let output = command(&home, &[&args[..], &["--explain", "--format", "json"]].concat()).output().unwrap();
     let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut served = Served::of(command(&home, &args), super::home());
+    let mut served = Served::spawned(command(&home, &args), super::home());
     let ran =
         served.shell(1, json!({ "program": "true" }))["result"]["_meta"]["dev.bailiwick/enforcement"].clone();
     let shell = explained["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "shell").unwrap();

@@ -229,7 +229,7 @@ fn every_hostile_page_is_answered_and_none_does_harm() {
     });
     let home = home();
     let command = command(&home, &["--cap", &format!("net:connect:{at}")]);
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let (mut failed, mut kinds) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
     let numbered: Vec<(usize, &Attempt)> = attempts.iter().enumerate().collect();
     for some in numbered.chunks(AT_ONCE) {

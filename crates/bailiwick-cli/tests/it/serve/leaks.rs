@@ -16,7 +16,7 @@ const SECRET: &str = "hush-of-the-server";
 const GRANTED: [&str; 11] =
     ["cat", "chmod", "env", "find", "git", "kill", "ls", "python3", "setsid", "sh", "sleep"];
 
-/// A server of a user with a secret in its environment, and a folder that it may write in.
+/// A server of a user with a secret in its environment, and a directory that it may write in.
 struct Place {
     served: Served,
     work: PathBuf,
@@ -28,8 +28,8 @@ impl Place {
         let home = home();
         let at = |name: &str| home.path().join(name);
         let (work, outside) = (at("work"), at("outside"));
-        for folder in [&work, &outside, &at(".ssh"), &at("tmp")] {
-            std::fs::create_dir_all(folder).unwrap();
+        for directory in [&work, &outside, &at(".ssh"), &at("tmp")] {
+            std::fs::create_dir_all(directory).unwrap();
         }
         std::fs::write(at(".ssh/id_ed25519"), "private key").unwrap();
         std::fs::write(outside.join("file"), "untouched").unwrap();
@@ -44,7 +44,7 @@ impl Place {
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HTTPS_PROXY", "http://127.0.0.1:9");
         command.env("LD_PRELOAD", "").stderr(std::process::Stdio::null());
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        Self { served: Served::of(command, home), work, outside }
+        Self { served: Served::spawned(command, home), work, outside }
     }
 
     /// Everything that came of a script in a granted shell: its output and its complaints.
@@ -65,7 +65,7 @@ impl Place {
 
 /// Lets the user own everything below, and anybody see it: only the server is to stand in the way.
 fn open_to_all(path: &Path, user: User) {
-    if user == User::Nobody {
+    if user == User::Plain {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -79,7 +79,7 @@ fn open_to_all(path: &Path, user: User) {
 /// Tries one leak as every user that there is here.
 fn by_everyone(attempt: impl Fn(&mut Place)) {
     let root = rustix::process::getuid().is_root();
-    for user in if root { vec![User::Root, User::Nobody] } else { vec![User::Caller] } {
+    for user in if root { vec![User::Root, User::Plain] } else { vec![User::Caller] } {
         attempt(&mut Place::new(user));
     }
 }
@@ -208,7 +208,7 @@ fn sockets_of_the_host_are_not_reached() {
 }
 
 #[test]
-fn nobody_survives_a_call() {
+fn no_process_survives_a_call() {
     by_everyone(|place| {
         let mark = format!("5{}.7", std::process::id());
         place.sh(&format!("setsid sleep {mark} > /dev/null 2>&1 & (setsid sleep {mark} &) ; true"));
@@ -235,7 +235,7 @@ fn tools_for_files_do_not_reach_the_server_with_everything_granted() {
     std::fs::write(own.join("config.toml"), "").unwrap();
     let mut command = super::command(&home, &["--cap", "fs:read,write:/**"]);
     command.env("SECRET", SECRET).stderr(std::process::Stdio::null());
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let home = served.home.path().display().to_string();
     let denied = [
         ("fs_read", json!({ "path": "/proc/self/environ" })),

@@ -30,7 +30,7 @@ fn place(user: User) -> Place {
     let program = std::env::var_os("BAILIWICK_ESCAPE_PROGRAM").map(PathBuf::from);
     let program = program.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_bailiwick")));
     std::fs::copy(program, home.path().join("bailiwick")).unwrap();
-    if user == User::Nobody {
+    if user == User::Plain {
         let given = std::process::Command::new("chown").args(["-R", "65534:65534"]).arg(home.path()).status();
         assert!(given.unwrap().success());
     }
@@ -40,7 +40,7 @@ fn place(user: User) -> Place {
     command.env_clear().env("HOME", home.path().join("own")).current_dir(&work);
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stderr(std::process::Stdio::piped());
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    Place { served: Served::of(command, home), work }
+    Place { served: Served::spawned(command, home), work }
 }
 
 impl Place {
@@ -73,14 +73,14 @@ const CHANGES: [&str; 6] = [
 #[test]
 fn no_tool_changes_what_governs_the_session() {
     let root = rustix::process::getuid().is_root();
-    for user in if root { &[User::Root, User::Nobody][..] } else { &[User::Caller] } {
+    for user in if root { &[User::Root, User::Plain][..] } else { &[User::Caller] } {
         let mut place = place(*user);
         for name in ["conf/session.caps", "project/.agents/guardrails.toml"] {
             let (file, before) = (place.work.join(name), read(&place.work.join(name)));
-            let folder = file.parent().unwrap().display().to_string();
+            let directory = file.parent().unwrap().display().to_string();
             assert!(!before.is_empty());
             for change in CHANGES {
-                let script = change.replace('F', &file.display().to_string()).replace('D', &folder);
+                let script = change.replace('F', &file.display().to_string()).replace('D', &directory);
                 let said = place.sh(&script);
                 assert_eq!(read(&file), before, "{script} as {user:?}: {said}");
             }

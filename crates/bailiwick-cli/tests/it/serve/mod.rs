@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A home with nothing in it, outside `/tmp`, of which the sandbox has its own.
 fn home() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("bailiwick-serve").tempdir_in("/var/tmp").expect("a folder")
+    tempfile::Builder::new().prefix("bailiwick-serve").tempdir_in("/var/tmp").expect("a directory")
 }
 
 /// `bailiwick serve` in an environment of its own.
@@ -55,10 +55,10 @@ impl Served {
     fn start(args: &[&str]) -> Self {
         let home = home();
         let command = command(&home, args);
-        Self::of(command, home)
+        Self::spawned(command, home)
     }
 
-    fn of(mut command: Command, home: tempfile::TempDir) -> Self {
+    fn spawned(mut command: Command, home: tempfile::TempDir) -> Self {
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         let (tell, lines) = channel();

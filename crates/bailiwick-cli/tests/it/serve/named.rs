@@ -20,7 +20,7 @@ fn a_name_that_is_granted_is_open_to_every_tool() {
         &home,
         &["--cap", &tree, "--cap", &named, "--cap", "exec:spawn:sh"],
     );
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let mut call = |tool: &str, arguments: Value| {
         let params = json!({ "name": tool, "arguments": arguments });
         let answer =

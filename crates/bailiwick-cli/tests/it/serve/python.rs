@@ -24,13 +24,13 @@ fn listed_and_called(mode: &str) -> Option<Value> {
     };
     let home = home();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/serve/client.py");
-    let folder = home.path().join("work");
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("file"), "old\n").unwrap();
+    let directory = home.path().join("work");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("file"), "old\n").unwrap();
     let page = page();
     let caps = [
         "exec:spawn:echo".to_owned(),
-        format!("fs:read,write:{}", folder.display()),
+        format!("fs:read,write:{}", directory.display()),
         format!("net:connect:{page}"),
     ];
     let mut client = Command::new(python);
@@ -38,7 +38,7 @@ fn listed_and_called(mode: &str) -> Option<Value> {
     for cap in &caps {
         client.args(["--cap", cap]);
     }
-    client.env("HOME", home.path()).env("FOLDER", &folder).env("URL", format!("http://{page}/"));
+    client.env("HOME", home.path()).env("DIRECTORY", &directory).env("URL", format!("http://{page}/"));
     let output = client.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())

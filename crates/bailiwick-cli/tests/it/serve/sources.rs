@@ -14,7 +14,7 @@ fn only(program: &str) -> String {
 
 /// Which of these programs the session may start.
 fn may_start(command: Command, home: tempfile::TempDir) -> Vec<&'static str> {
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let programs = ["true", "echo", "cat", "ls", "id"];
     let allowed = programs.into_iter().zip(0..).filter(|(program, id)| {
         let answer = served.shell(*id, json!({ "program": program }));
@@ -81,7 +81,7 @@ fn codes_under(manifest: &str, calls: &[(&str, serde_json::Value)]) -> Vec<Strin
     let path = home.path().join("manifest.toml");
     std::fs::write(&path, manifest).unwrap();
     let command = command(&home, &["--grant", path.to_str().unwrap()]);
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let codes = calls.iter().zip(0..).map(|((tool, args), id)| {
         let params = json!({ "name": tool, "arguments": args });
         let answer =
@@ -165,7 +165,7 @@ fn the_calls_of_caveats_are_counted() {
     let home = home();
     let mut command = command(&home, &[]);
     command.env("BAILIWICK_CAVEATS", only("true").replace("\"unlimited\"", r#"{"at_most":2}"#));
-    let mut served = Served::of(command, home);
+    let mut served = Served::spawned(command, home);
     let codes: Vec<_> = (0..3)
         .map(|id| {
             let answer = served.shell(id, json!({ "program": "true" }));
@@ -183,7 +183,7 @@ fn guardrails_hold_what_is_granted() {
     let rules = "[[guard]]\nmatch = \"*(program=^cat$)\"\nmessage = \"no cats\"\n";
     std::fs::write(dir.join("guardrails.toml"), rules).unwrap();
     let file = dir.join("guardrails.toml").to_str().unwrap().to_owned();
-    let mut served = Served::of(
+    let mut served = Served::spawned(
         command(&home, &["--guardrails", &file, "--cap", "exec:spawn:cat", "--cap", "exec:spawn:true"]),
         home,
     );
@@ -254,7 +254,7 @@ fn a_session_does_not_reach_the_configurations_that_grant() {
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
     let cap = format!("fs:read,write:{}", home.path().display());
-    let mut served = Served::of(
+    let mut served = Served::spawned(
         command(&home, &["--cap", &cap, "--cap", "exec:spawn:mkdir", "--cap", "exec:spawn:cp"]),
         home,
     );

@@ -13,7 +13,7 @@ use client::{Answers, Era};
 use table::{Forbidden, Language, SERVERS, Server};
 
 /// Where `scripts/test` installs the servers.
-fn folder() -> Option<PathBuf> {
+fn directory() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     Some(cache.join("bailiwick/servers"))
@@ -21,7 +21,7 @@ fn folder() -> Option<PathBuf> {
 
 /// The same, if the reference servers are all there.
 fn installed() -> Option<PathBuf> {
-    folder().filter(|folder| SERVERS.iter().all(|server| server.entry(folder).exists()))
+    directory().filter(|directory| SERVERS.iter().all(|server| server.entry(directory).exists()))
 }
 
 /// A small host for a server, at the same path each time.
@@ -40,11 +40,11 @@ impl World {
 
     /// The files that every run starts from.
     fn prepare(&self) {
-        for folder in ["w", "home"] {
-            let _ = std::fs::remove_dir_all(self.path(folder));
+        for directory in ["w", "home"] {
+            let _ = std::fs::remove_dir_all(self.path(directory));
         }
-        for folder in ["w/data", "w/sub", "home/.local/share/mcp-memory"] {
-            std::fs::create_dir_all(self.path(folder)).unwrap();
+        for directory in ["w/data", "w/sub", "home/.local/share/mcp-memory"] {
+            std::fs::create_dir_all(self.path(directory)).unwrap();
         }
         for (name, text) in [("w/a.txt", "alpha\n"), ("w/sub/b.txt", "beta\n"), ("secret", "hush\n")] {
             std::fs::write(self.path(name), text).unwrap();
@@ -114,8 +114,9 @@ impl World {
     fn settle(&self, program: &Path) {
         let settings = self.path("home/.config/bailiwick");
         std::fs::create_dir_all(&settings).unwrap();
-        let folder = program.parent().unwrap().display();
-        std::fs::write(settings.join("config.toml"), format!("[programs]\npath = [\"{folder}\"]\n")).unwrap();
+        let directory = program.parent().unwrap().display();
+        std::fs::write(settings.join("config.toml"), format!("[programs]\npath = [\"{directory}\"]\n"))
+            .unwrap();
     }
 
     /// What the server answers to the one call that its template does not grant.
@@ -135,12 +136,12 @@ impl World {
 
 #[test]
 fn every_reference_server_answers_as_it_does_bare() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let mut wrong = Vec::new();
     for server in &SERVERS {
-        let (world, entry) = (World::new(), server.entry(&folder));
+        let (world, entry) = (World::new(), server.entry(&directory));
         world.prepare();
         let mut command = world.command(&entry);
         command.args(server.args.iter().map(|word| world.fill(word)));
@@ -177,8 +178,8 @@ fn prefixed(world: &World, options: &[&str], program: &Path) -> Command {
 }
 
 /// What is different behind the prefix, call by call, in one era.
-fn differences(folder: &Path, server: &Server, era: Era, options: &[&str]) -> Vec<String> {
-    let (world, entry) = (World::new(), server.entry(folder));
+fn differences(directory: &Path, server: &Server, era: Era, options: &[&str]) -> Vec<String> {
+    let (world, entry) = (World::new(), server.entry(directory));
     let answers = |mut command: Command| {
         world.prepare();
         command.args(server.args.iter().map(|word| world.fill(word)));
@@ -211,26 +212,27 @@ fn differences(folder: &Path, server: &Server, era: Era, options: &[&str]) -> Ve
 
 #[test]
 fn every_reference_server_answers_as_bare_behind_the_prefix_alone() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let eras = [Era::Legacy, Era::Modern];
     let all = SERVERS.iter().flat_map(|server| eras.map(|era| (server, era)));
     // One that lacks an era is not asked in it: what it says without a session differs.
     let all = all.filter(|(server, era)| server.eras.contains(era));
-    let wrong: Vec<String> = all.flat_map(|(server, era)| differences(&folder, server, era, &[])).collect();
+    let wrong: Vec<String> =
+        all.flat_map(|(server, era)| differences(&directory, server, era, &[])).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_server_behind_the_prefix_is_refused_what_its_arguments_do_not_grant() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let mut wrong = Vec::new();
     for server in &SERVERS {
         let Some(forbidden) = &server.forbidden else { continue };
-        let (world, entry) = (World::new(), server.entry(&folder));
+        let (world, entry) = (World::new(), server.entry(&directory));
         world.prepare();
         let bare = world.tries(forbidden, world.command(&entry));
         world.prepare();
@@ -248,13 +250,13 @@ fn a_server_behind_the_prefix_is_refused_what_its_arguments_do_not_grant() {
 
 #[test]
 fn a_server_is_refused_what_its_template_does_not_grant() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let mut wrong = Vec::new();
     for server in &SERVERS {
         let Some(forbidden) = &server.forbidden else { continue };
-        let (world, entry) = (World::new(), server.entry(&folder));
+        let (world, entry) = (World::new(), server.entry(&directory));
         world.prepare();
         let bare = world.tries(forbidden, world.command(&entry));
         world.prepare();
@@ -272,7 +274,7 @@ fn a_server_is_refused_what_its_template_does_not_grant() {
 
 #[test]
 fn what_a_template_does_not_grant_is_refused_to_the_servers_own_interpreter() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,8 +283,8 @@ fn what_a_template_does_not_grant_is_refused_to_the_servers_own_interpreter() {
     for server in &SERVERS {
         let world = World::new();
         world.prepare();
-        let interpreter = server.interpreter(&folder);
-        let code = server.code(&folder);
+        let interpreter = server.interpreter(&directory);
+        let code = server.code(&directory);
         for (act, text) in server.language.acts(&world.path("secret"), &code, port) {
             let succeeds = |mut command: Command| {
                 let output = command.args(server.language.run(&text)).stdin(Stdio::null()).output().unwrap();
@@ -301,12 +303,12 @@ fn what_a_template_does_not_grant_is_refused_to_the_servers_own_interpreter() {
 
 #[test]
 fn a_virtual_environment_that_is_read_only_has_its_compiled_modules() {
-    let Some(folder) = installed() else {
+    let Some(directory) = installed() else {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let world = World::new();
     world.prepare();
-    let python = folder.join("python/bin/python");
+    let python = directory.join("python/bin/python");
     let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
     command
         .args(["run", "--"])

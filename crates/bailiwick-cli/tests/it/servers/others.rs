@@ -11,7 +11,7 @@ use bailiwick_testkit::{skip, test_name};
 
 use super::client::Era;
 use super::table::{NODE, PYTHON, Server};
-use super::{World, client, differences, folder, prefixed};
+use super::{World, client, differences, directory, prefixed};
 use crate::network::in_world;
 use crate::programs::services::{Service, postgres};
 
@@ -142,11 +142,11 @@ fn answers(
 }
 
 /// What is wrong with a server behind its shipped manifest.
-fn wrong(folder: &Path, other: &Other) -> Vec<String> {
+fn wrong(directory: &Path, other: &Other) -> Vec<String> {
     let server = &other.server;
     let mut wrong: Vec<String> =
-        server.eras.iter().flat_map(|era| differences(folder, server, *era, &[])).collect();
-    let (world, entry) = (World::new(), server.entry(folder));
+        server.eras.iter().flat_map(|era| differences(directory, server, *era, &[])).collect();
+    let (world, entry) = (World::new(), server.entry(directory));
     let failing = || other.failing.iter().map(|(tool, arguments, _)| (*tool, (*arguments).to_owned()));
     let bare = answers(&world, server, world.command(&entry), failing().collect());
     let asking = other.asking.iter().map(|(tool, arguments)| (*tool, (*arguments).to_owned()));
@@ -166,7 +166,7 @@ fn wrong(folder: &Path, other: &Other) -> Vec<String> {
 
 /// Where the servers are, if this one is there too.
 fn place_of(server: &Server) -> Option<std::path::PathBuf> {
-    let found = folder().filter(|folder| server.entry(folder).exists());
+    let found = directory().filter(|directory| server.entry(directory).exists());
     if found.is_none() {
         skip(&format!("{} is not in the cache that scripts/test fills", server.name));
     }
@@ -174,12 +174,12 @@ fn place_of(server: &Server) -> Option<std::path::PathBuf> {
 }
 
 fn check(test: &str, other: &Other) {
-    let Some(folder) = place_of(&other.server) else { return };
+    let Some(directory) = place_of(&other.server) else { return };
     if !in_world(test) {
         return;
     }
     serve_page();
-    let wrong = wrong(&folder, other);
+    let wrong = wrong(&directory, other);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -213,12 +213,12 @@ fn postgres_answers_as_bare() {
     if postgres().is_none() {
         return skip("PostgreSQL is not installed");
     }
-    let Some(folder) = place_of(&POSTGRES.server) else { return };
+    let Some(directory) = place_of(&POSTGRES.server) else { return };
     if !in_world(test_name!()) {
         return;
     }
     let _database = Service::database_at(5432);
-    let wrong = wrong(&folder, &POSTGRES);
+    let wrong = wrong(&directory, &POSTGRES);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

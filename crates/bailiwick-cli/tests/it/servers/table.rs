@@ -198,15 +198,15 @@ pub(super) const SERVERS: [Server; 8] = [
 ];
 
 impl Server {
-    pub(super) fn entry(&self, folder: &Path) -> PathBuf {
+    pub(super) fn entry(&self, directory: &Path) -> PathBuf {
         if !self.place.is_empty() {
-            return folder.join(self.place);
+            return directory.join(self.place);
         }
         let bin = match self.language {
             Language::Node => "node/node_modules/.bin".to_owned(),
             Language::Python => format!("{}/bin", self.environment()),
         };
-        folder.join(bin).join(format!("mcp-server-{}", self.name))
+        directory.join(bin).join(format!("mcp-server-{}", self.name))
     }
 
     /// The virtual environment that it lies in: one server wants an older protocol library than the others.
@@ -214,17 +214,17 @@ impl Server {
         if self.name == "sqlite" { "sqlite" } else { "python" }
     }
 
-    pub(super) fn interpreter(&self, folder: &Path) -> PathBuf {
+    pub(super) fn interpreter(&self, directory: &Path) -> PathBuf {
         match self.language {
             Language::Node => PathBuf::from("/usr/bin/node"),
-            Language::Python => folder.join(self.environment()).join("bin/python"),
+            Language::Python => directory.join(self.environment()).join("bin/python"),
         }
     }
 
-    pub(super) fn code(&self, folder: &Path) -> PathBuf {
+    pub(super) fn code(&self, directory: &Path) -> PathBuf {
         match self.language {
-            Language::Node => folder.join("node/node_modules/planted.js"),
-            Language::Python => folder.join(self.environment()).join("planted.py"),
+            Language::Node => directory.join("node/node_modules/planted.js"),
+            Language::Python => directory.join(self.environment()).join("planted.py"),
         }
     }
 

@@ -28,7 +28,7 @@ impl Notes {
     fn new() -> Option<Self> {
         let modules = npm_server(SERVER)?.ancestors().find(|dir| dir.ends_with("node_modules"))?.to_owned();
         let world = World::new();
-        std::fs::create_dir(world.path("notes")).expect("a folder");
+        std::fs::create_dir(world.path("notes")).expect("a directory");
         world.write("notes/a.txt", "remember the milk\n");
         world.write("secret.txt", "open sesame\n");
         Some(Self { world, server: modules.join(".bin/mcp-server-filesystem") })

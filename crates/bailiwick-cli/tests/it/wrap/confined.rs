@@ -58,7 +58,7 @@ fn a_secret_is_given_and_never_comes_back() {
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(manifest).args(["--", "/bin/sh", "-c", &script]);
     command.env("SHELF_TOKEN", "tok-12345-abc").env("OTHER_TOKEN", "not-granted");
-    let mut wrapped = super::Wrapped::of(command);
+    let mut wrapped = super::Wrapped::spawned(command);
     assert_eq!(text(&wrapped.ask(&call(2, "look", &json!({})))), "[[secret SHELF_TOKEN]][]");
     drop(wrapped.end());
 }

@@ -53,7 +53,7 @@ fn its_own_server_reads_the_key_where_nothing_holds_it() {
     let key = world.write("key", "a private key\n");
     let mut command = world.bailiwick(&["demo", "--as-server"]);
     command.arg(&key);
-    let mut bare = super::Wrapped::of(command);
+    let mut bare = super::Wrapped::spawned(command);
     bare.initialize();
     let said = super::text(&bare.ask(&super::call(1, "list_allowed_directories", &serde_json::json!({}))));
     assert_eq!(said, "a private key\n");

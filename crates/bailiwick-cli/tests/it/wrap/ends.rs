@@ -101,7 +101,7 @@ fn without_a_usable_manifest_a_server_without_tools_says_what_to_do() {
     ] {
         let mut command = world.bailiwick(&["wrap"]);
         command.args(&options).args(["--", "/bin/false", "now"]);
-        let mut wrapped = super::Wrapped::of(command);
+        let mut wrapped = super::Wrapped::spawned(command);
         let answer = wrapped.initialize();
         let instructions = answer["result"]["instructions"].as_str().expect("instructions");
         assert!(instructions.contains(expected), "{instructions}");

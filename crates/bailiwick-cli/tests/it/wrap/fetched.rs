@@ -18,7 +18,7 @@ fn answers(program: &str, args: &[&str]) -> bool {
 fn prefixed(world: &World, words: &[&str]) -> Wrapped {
     let mut command = world.bailiwick(&["wrap", "--"]);
     command.args(words);
-    Wrapped::of(command)
+    Wrapped::spawned(command)
 }
 
 /// Reads a note through a server that was started so.
@@ -45,7 +45,7 @@ fn a_package_is_fetched_once_and_started_only_as_it_was() {
     }
     let world = World::new();
     let notes = world.path("notes");
-    std::fs::create_dir(&notes).expect("a folder");
+    std::fs::create_dir(&notes).expect("a directory");
     std::fs::write(notes.join("a.txt"), "alpha").expect("a file");
     let words = ["npx", "-y", FILESYSTEM, "notes"];
     // Two at once: one fetches, the other waits, and both are served from one directory.

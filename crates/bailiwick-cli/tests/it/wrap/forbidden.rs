@@ -128,7 +128,7 @@ impl Stage {
     /// What came of every act.
     fn told(&self, mut command: Command, started: &Started) -> (BTreeMap<String, String>, String) {
         command.envs(started.variables.iter().cloned()).env("UNDECLARED_TOKEN", "hush");
-        let mut running = Wrapped::of(command);
+        let mut running = Wrapped::spawned(command);
         let told = running.next();
         let (_, complaint) = running.end();
         let came = told["params"]["data"].as_object().unwrap_or_else(|| panic!("{told} {complaint}"));

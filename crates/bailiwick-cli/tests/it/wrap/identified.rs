@@ -27,7 +27,7 @@ done
 /// A copy of a package that claims to be `name`, with that server in it.
 fn planted(world: &World, name: &str) -> PathBuf {
     let package = world.path("node_modules").join(name);
-    std::fs::create_dir_all(&package).expect("a folder");
+    std::fs::create_dir_all(&package).expect("a directory");
     std::fs::write(package.join("package.json"), format!(r#"{{"name":"{name}","version":"9.9.9"}}"#))
         .expect("a file");
     let program = package.join("server.sh");
@@ -40,7 +40,7 @@ const FILESYSTEM: &str = "@modelcontextprotocol/server-filesystem";
 
 fn notes(world: &World, name: &str) -> PathBuf {
     let dir = world.path(name);
-    std::fs::create_dir_all(&dir).expect("a folder");
+    std::fs::create_dir_all(&dir).expect("a directory");
     std::fs::write(dir.join("a.txt"), "alpha").expect("a file");
     dir
 }
@@ -48,7 +48,7 @@ fn notes(world: &World, name: &str) -> PathBuf {
 fn prefixed(world: &World, options: &[&str], words: &[&str]) -> Wrapped {
     let mut command = world.bailiwick(&["wrap"]);
     command.args(options).arg("--").args(words).env("NOTION_TOKEN", "ntn_0123456789");
-    Wrapped::of(command)
+    Wrapped::spawned(command)
 }
 
 fn read(wrapped: &mut Wrapped, path: &std::path::Path) -> Value {
@@ -83,8 +83,8 @@ fn arguments_grant_what_they_name_and_nothing_else() {
     assert!(journal.contains("was tried with version"), "{journal}");
 
     let both = world.path("both");
-    std::fs::create_dir(&both).expect("a folder");
-    let mut wrapped = Wrapped::of({
+    std::fs::create_dir(&both).expect("a directory");
+    let mut wrapped = Wrapped::spawned({
         let mut command = world.bailiwick(&["wrap", "--no-journal", "--", server, "notes", "outside"]);
         command.env("XDG_STATE_HOME", both);
         command
@@ -101,7 +101,7 @@ fn no_argument_grants_a_sensitive_place() {
     let world = World::new();
     let server = planted(&world, FILESYSTEM);
     let server = server.to_str().expect("text");
-    std::fs::create_dir(world.path(".ssh")).expect("a folder");
+    std::fs::create_dir(world.path(".ssh")).expect("a directory");
     notes(&world, "notes");
     std::os::unix::fs::symlink(world.path(".ssh"), world.path("notes/keys")).expect("a link");
     let home = world.0.path().to_str().expect("text").to_owned();
@@ -158,7 +158,7 @@ fn a_project_only_narrows() {
     let (server, inside) = (planted(&world, FILESYSTEM), notes(&world, "notes"));
     let server = server.to_str().expect("text");
     let file = world.path(".bailiwick/servers/files.toml");
-    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
     let manifest = |more: &str| {
         format!(
             "name = 'filesystem'\nversion = '1.0.0'\n{more}\n[package]\nidentity = 'npm:{FILESYSTEM}'\n\
@@ -185,7 +185,7 @@ fn the_users_manifest_comes_before_the_shipped_one() {
     let server = planted(&world, FILESYSTEM);
     notes(&world, "notes");
     let file = world.path(".config/bailiwick/servers/mine.toml");
-    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
     let text = format!(
         "name = 'mine'\nversion = '1'\n[package]\nidentity = 'npm:{FILESYSTEM}'\n[[tools]]\nname = 'write_file'\n"
     );
@@ -239,11 +239,11 @@ fn a_server_that_is_not_known_says_what_to_type() {
     assert!(why.contains("outside of this sandbox"), "{why}");
     world.write(".npmrc", "registry=https://registry.invalid/\n");
     let project = world.path("project");
-    std::fs::create_dir(&project).expect("a folder");
+    std::fs::create_dir(&project).expect("a directory");
     std::fs::write(project.join(".npmrc"), "registry=https://registry.invalid/\n").expect("a file");
     let mut command = world.bailiwick(&["wrap", "--", "npx", "-y", FILESYSTEM, "."]);
     command.current_dir(&project);
-    let why = refusal(Wrapped::of(command));
+    let why = refusal(Wrapped::spawned(command));
     assert!(why.contains(".npmrc"), "{why}");
 }
 
@@ -252,14 +252,14 @@ fn metadata_of_python_that_claims_a_package_hands_over_no_secret() {
     let world = World::new();
     let packages = world.path("venv/lib/python3.11/site-packages");
     let claim = packages.join("mcp_server_mail-1.0.dist-info");
-    std::fs::create_dir_all(&claim).expect("a folder");
-    std::fs::create_dir_all(world.path("venv/bin")).expect("a folder");
+    std::fs::create_dir_all(&claim).expect("a directory");
+    std::fs::create_dir_all(world.path("venv/bin")).expect("a directory");
     std::fs::write(claim.join("entry_points.txt"), "[console_scripts]\nmcp-server-mail = x:main\n")
         .expect("a file");
     world.write("venv/pyvenv.cfg", "");
     let program = world.write("venv/bin/mcp-server-mail", SERVER);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
-    std::fs::create_dir_all(world.path(".config/bailiwick/servers")).expect("a folder");
+    std::fs::create_dir_all(world.path(".config/bailiwick/servers")).expect("a directory");
     let manifest = "name = 'mail'\nversion = '1'\nserver_capabilities = ['env:inject:NOTION_TOKEN']\n\
         package = { identity = 'pypi:mcp-server-mail' }\n[[tools]]\nname = 'read_text_file'\ncapabilities = []\n";
     world.write(".config/bailiwick/servers/mail.toml", manifest);

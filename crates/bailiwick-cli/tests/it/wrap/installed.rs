@@ -86,7 +86,7 @@ impl Home {
 
     fn write(&self, path: &str, text: &str) -> PathBuf {
         let whole = self.0.path(path);
-        std::fs::create_dir_all(whole.parent().expect("a folder")).expect("folders");
+        std::fs::create_dir_all(whole.parent().expect("a directory")).expect("folders");
         self.0.write(path, text)
     }
 
@@ -154,7 +154,7 @@ fn answers(command: &[String], world: &World) -> bool {
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]).env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
     started.current_dir(world.path(""));
-    let mut wrapped = Wrapped::of(started);
+    let mut wrapped = Wrapped::spawned(started);
     let answer = wrapped.ask(&call(1, "look", &json!({})));
     let undeclared = wrapped.ask(&call(1, "other", &json!({})));
     drop(wrapped.end());

@@ -76,7 +76,7 @@ fn once(world: &World, fate: Fate, word: &str) {
 
 /// The client goes on listening, and is told what came of each request.
 fn client_listens(command: Command, fate: Fate, word: &str) {
-    let mut wrapped = Wrapped::of(command);
+    let mut wrapped = Wrapped::spawned(command);
     for request in requests() {
         wrapped.send(&request);
     }

@@ -255,7 +255,7 @@ fn rules_hold_over_http_and_audit_only_records_them() {
     assert_eq!(refused["result"]["_meta"]["dev.bailiwick/decision"]["code"], "argument-rule", "{refused}");
     listening.end();
 
-    std::fs::create_dir_all(world.path(".config/bailiwick")).expect("a folder");
+    std::fs::create_dir_all(world.path(".config/bailiwick")).expect("a directory");
     world.write(".config/bailiwick/config.toml", "[wrap]\naudit = true\n");
     let listening = Listening::start_with(&world, &["--mode", "audit"]);
     let session = listening.open_session();

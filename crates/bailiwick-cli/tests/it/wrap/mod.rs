@@ -39,7 +39,7 @@ struct World(tempfile::TempDir);
 
 impl World {
     fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("bailiwick-wrap").tempdir_in("/var/tmp").expect("a folder"))
+        Self(tempfile::Builder::new().prefix("bailiwick-wrap").tempdir_in("/var/tmp").expect("a directory"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -67,11 +67,11 @@ impl World {
     /// A server, wrapped with this manifest. Another manifest is another file: one that grants more than it did waits for
     /// a person.
     fn wrap(&self, manifest: &str, options: &[&str], server: &[&str]) -> Wrapped {
-        let name = bailiwick_policy::digest::Digest::of(manifest.as_bytes());
+        let name = bailiwick_policy::digest::Digest::sha256(manifest.as_bytes());
         let manifest = self.write(&format!("{name}.toml"), manifest);
         let mut command = self.bailiwick(&["wrap", "--manifest"]);
         command.arg(manifest).args(options).arg("--").args(server);
-        Wrapped::of(command)
+        Wrapped::spawned(command)
     }
 
     /// A server of the shell: what it does with each line is `text`.
@@ -99,7 +99,7 @@ struct Wrapped {
 }
 
 impl Wrapped {
-    fn of(mut command: Command) -> Self {
+    fn spawned(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));

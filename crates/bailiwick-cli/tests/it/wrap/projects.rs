@@ -75,7 +75,7 @@ if __name__ == "__main__":
 "#;
 
 fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     std::fs::write(path, text).expect("a file");
 }
 
@@ -92,7 +92,7 @@ fn node_project(world: &World) -> PathBuf {
     write(&shared.join("package.json"), r#"{"name":"@work/shared","type":"module","main":"main.js"}"#);
     write(&shared.join("main.js"), "export const shared = 'ours';\n");
     let modules = world.path("work/node_modules/@work");
-    std::fs::create_dir_all(&modules).expect("a folder");
+    std::fs::create_dir_all(&modules).expect("a directory");
     std::os::unix::fs::symlink("../../shared", modules.join("shared")).expect("a link");
     app
 }
@@ -111,7 +111,7 @@ fn looks(world: &World, project: &Path, manifest: Option<&str>, words: &[&str]) 
             command
         }
         Some(manifest) => {
-            let name = bailiwick_policy::digest::Digest::of(format!("{manifest}{words:?}").as_bytes());
+            let name = bailiwick_policy::digest::Digest::sha256(format!("{manifest}{words:?}").as_bytes());
             let file = world.write(&format!("{name}.toml"), manifest);
             let mut command = world.bailiwick(&["wrap", "--manifest"]);
             command.arg(file).arg("--").args(words);
@@ -119,7 +119,7 @@ fn looks(world: &World, project: &Path, manifest: Option<&str>, words: &[&str]) 
         }
     };
     command.current_dir(project);
-    let mut wrapped = Wrapped::of(command);
+    let mut wrapped = Wrapped::spawned(command);
     let opened = wrapped.initialize();
     assert_eq!(opened["result"]["serverInfo"]["name"], "own", "{words:?}: {opened}\n{}", wrapped.end().1);
     let file = project.join("data/a.txt");
@@ -173,7 +173,7 @@ fn servers_of_python_in_the_users_project_find_their_code_and_cannot_change_it()
     }
     // As pip installs a project where it lies.
     let lib =
-        std::fs::read_dir(app.join(".venv/lib")).expect("a folder").flatten().next().expect("a version");
+        std::fs::read_dir(app.join(".venv/lib")).expect("a directory").flatten().next().expect("a version");
     let packages = lib.path().join("site-packages");
     write(&packages.join("pkg.pth"), &format!("{}\n", app.display()));
     let record = json!({ "url": format!("file://{}", app.display()), "dir_info": { "editable": true } });
@@ -208,7 +208,7 @@ fn uv_run_is_refused_with_the_line_to_write() {
     let file = world.write("own.toml", &manifest(""));
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(file).args(["--", "uv", "run", "--directory", "/srv/notes", "notes-server", "--db", "x"]);
-    let mut wrapped = Wrapped::of(command);
+    let mut wrapped = Wrapped::spawned(command);
     let answer: Value = wrapped.initialize();
     let why = answer["result"]["instructions"].as_str().expect("instructions").to_owned();
     assert!(why.contains("`/srv/notes/.venv/bin/notes-server --db x`"), "{why}");

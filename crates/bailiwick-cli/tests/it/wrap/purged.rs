@@ -26,7 +26,7 @@ fn refused(world: &World, args: &[&str]) -> String {
 fn used() -> World {
     let world = World::new();
     let write = |name: &str, text: &str| {
-        std::fs::create_dir_all(world.path(name).parent().expect("a parent")).expect("a folder");
+        std::fs::create_dir_all(world.path(name).parent().expect("a parent")).expect("a directory");
         world.write(name, text);
     };
     write(".config/bailiwick/servers/mortal.toml", MANIFEST);

@@ -13,7 +13,7 @@ fn the_filesystem_server_answers_as_bare_and_no_further() {
     };
     let world = World::new();
     let notes = world.path("notes");
-    std::fs::create_dir(&notes).expect("a folder");
+    std::fs::create_dir(&notes).expect("a directory");
     std::fs::write(notes.join("a.txt"), "hello\n").expect("a file");
     let outside = world.write("outside.txt", "hush\n");
     let modules = entry.ancestors().find(|dir| dir.ends_with("node_modules")).expect("modules").to_owned();
@@ -40,7 +40,7 @@ fn the_filesystem_server_answers_as_bare_and_no_further() {
     };
     let mut bare = Command::new("node");
     bare.args(&server[1..]);
-    let expected = answers(Wrapped::of(bare));
+    let expected = answers(Wrapped::spawned(bare));
     std::fs::remove_file(notes.join("b.txt")).expect("it wrote");
     assert_eq!(answers(world.wrap(&manifest, &[], &server)), expected);
 

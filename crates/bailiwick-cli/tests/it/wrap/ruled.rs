@@ -84,7 +84,7 @@ fn audit_records_what_the_gate_would_refuse_and_needs_the_users_word() {
     assert!(instructions.as_str().is_some_and(|text| text.contains("audit = true")), "{instructions}");
     assert_eq!(refused.end().0, Some(125));
 
-    std::fs::create_dir_all(world.path(".config/bailiwick")).expect("a folder");
+    std::fs::create_dir_all(world.path(".config/bailiwick")).expect("a directory");
     world.write(".config/bailiwick/config.toml", "[wrap]\naudit = true\n");
     let mut wrapped = world.wrap_script(MANIFEST, &["--mode", "audit"], SCRIPT);
     assert_eq!(text(&wrapped.ask(&call(1, "push", &json!({ "branch": "release/1" })))), "ran");

@@ -88,7 +88,7 @@ fn nothing_is_shown_of_one_that_was_killed() {
     assert_eq!(world.left(), 1, "the control: it left its file behind");
     // A live process of another start has the number of one that is gone.
     let running = world.path(".local/state/bailiwick/running");
-    let old = running.read_dir().expect("a folder").next().expect("a file").expect("a file").path();
+    let old = running.read_dir().expect("a directory").next().expect("a file").expect("a file").path();
     let text = std::fs::read_to_string(&old).expect("text");
     let taken = running.join(format!("{}-0123456789ab-1.json", std::process::id()));
     std::fs::write(taken, text).expect("a file");

@@ -96,9 +96,9 @@ fn a_refused_unix_socket_is_recorded_with_the_tool() {
         return bailiwick_testkit::skip("there is no /usr/bin/python3");
     }
     let world = World::new();
-    let folder = world.0.path().display().to_string();
+    let directory = world.0.path().display().to_string();
     // The directory is granted: without the refusal the socket in it could be reached.
-    let (said, refused) = with_sockets(&world, &format!("'fs:read,write:{folder}/**'"));
+    let (said, refused) = with_sockets(&world, &format!("'fs:read,write:{directory}/**'"));
     assert_eq!(said, "Operation not permitted");
     let record = refused.first().unwrap_or_else(|| panic!("{}", world.recorded())).to_string();
     assert!(record.contains(r#""look""#) && record.contains("tried to make a Unix socket"), "{record}");

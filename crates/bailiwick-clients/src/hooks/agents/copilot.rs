@@ -14,7 +14,7 @@ pub(super) const AGENT: Agent = Agent {
     settings: Some(HookFile {
         user: ".copilot/hooks/bailiwick.json",
         project: ".github/hooks/bailiwick.json",
-        folders: [".copilot", ".github/hooks"],
+        directories: [".copilot", ".github/hooks"],
         form: HookForm::Entries(HookEntries {
             command: "bash",
             timeout: "timeoutSec",

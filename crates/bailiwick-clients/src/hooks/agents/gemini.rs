@@ -22,7 +22,7 @@ pub(super) const AGENT: Agent = Agent {
         ".gemini",
         HookEntries { second: 1000, ..HookEntries::with_matcher(".*") },
     )),
-    left_to_do: Some("trust each folder in `gemini` (`/permissions`): in others it runs no hooks"),
+    left_to_do: Some("trust each directory in `gemini` (`/permissions`): in others it runs no hooks"),
     trust: Some(TRUST),
     fault_code: 1,
     shell: "run_shell_command",
@@ -43,12 +43,12 @@ pub(super) const AGENT: Agent = Agent {
 const TRUST: TrustFile = TrustFile {
     path: ".gemini/trustedFolders.json",
     state: |text, _, dir| {
-        let folders: Value = serde_json::from_str(text).unwrap_or_default();
+        let directories: Value = serde_json::from_str(text).unwrap_or_default();
         let is_trusted = |dir: &Path| {
-            let kind = folders.get(dir.to_string_lossy().as_ref()).and_then(Value::as_str);
+            let kind = directories.get(dir.to_string_lossy().as_ref()).and_then(Value::as_str);
             kind.is_some_and(|kind| kind != "DO_NOT_TRUST")
         };
         let trusted = dir.ancestors().any(is_trusted);
-        format!("Gemini CLI {} this folder", if trusted { "trusts" } else { "has no word on trusting" })
+        format!("Gemini CLI {} this directory", if trusted { "trusts" } else { "has no word on trusting" })
     },
 };

@@ -10,7 +10,7 @@ pub(super) const AGENT: Agent = Agent {
     settings: Some(HookFile {
         user: ".config/opencode/plugin/bailiwick.js",
         project: ".opencode/plugin/bailiwick.js",
-        folders: [".config/opencode", ".opencode"],
+        directories: [".config/opencode", ".opencode"],
         form: HookForm::Block(include_str!("opencode_plugin.js")),
     }),
     shell: "bash",

@@ -221,11 +221,11 @@ fn mounts<'a>(plan: &Plan, view: &'a View, later: &'a [RunLater]) -> Vec<Mount<'
         mounts.push(bind(&*later.source, &*later.path, if later.writable { writable } else { &READ_ONLY }));
     }
     for socket in &view.sockets {
-        // A folder cannot be mounted on a file: what is not a socket's name stops the runtime here.
+        // A directory cannot be mounted on a file: what is not a socket's name stops the runtime here.
         mounts.push(bind("/dev/null", socket, &READ_ONLY));
         mounts.push(bind(socket, socket, &READ_ONLY));
     }
-    mounts.extend(view.socket_folders.iter().map(|folder| bind(folder, folder, &READ_ONLY)));
+    mounts.extend(view.socket_directories.iter().map(|directory| bind(directory, directory, &READ_ONLY)));
     mounts.extend(view.covered.iter().map(|path| Mount {
         destination: path,
         kind: "tmpfs",

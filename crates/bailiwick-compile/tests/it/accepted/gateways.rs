@@ -16,7 +16,7 @@ use bailiwick_testkit::skip;
 struct Gateway {
     child: Child,
     port: u16,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Drop for Gateway {
@@ -32,41 +32,41 @@ const HOSTS: &str = "\
 1.1.1.1 outside.test
 ";
 
-fn squid(config: &str, folder: &Path, port: u16) -> Command {
-    let path = folder.display();
+fn squid(config: &str, directory: &Path, port: u16) -> Command {
+    let path = directory.display();
     let config = config.replacen("http_port 127.0.0.1:3128", &format!("http_port 127.0.0.1:{port}"), 1);
     let config = format!(
         "{config}hosts_file {path}/hosts\npid_filename none\ncache_log /dev/null\naccess_log none\n\
          coredump_dir {path}\nconnect_timeout 1 second\nforward_max_tries 1\ndns_nameservers 127.0.0.1\n\
          dns_timeout 1 second\nnetdb_filename none\n"
     );
-    std::fs::write(folder.join("squid.conf"), config).unwrap();
+    std::fs::write(directory.join("squid.conf"), config).unwrap();
     let mut command = Command::new(program("squid").unwrap());
-    command.args(["-N", "-f"]).arg(folder.join("squid.conf"));
+    command.args(["-N", "-f"]).arg(directory.join("squid.conf"));
     command
 }
 
 /// Envoy has no setting for a hosts file: it gets a mount namespace with another one.
-fn envoy(config: &str, folder: &Path, port: u16) -> Command {
+fn envoy(config: &str, directory: &Path, port: u16) -> Command {
     let config = config.replacen("port_value: 3128", &format!("port_value: {port}"), 1);
-    std::fs::write(folder.join("envoy.yaml"), config).unwrap();
+    std::fs::write(directory.join("envoy.yaml"), config).unwrap();
     let script = "mount --bind \"$1/hosts\" /etc/hosts && exec \"$2\" -c \"$1/envoy.yaml\" --concurrency 1 \
         --use-dynamic-base-id --log-level error";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(folder).arg(validator("envoy").unwrap());
+    command.arg(directory).arg(validator("envoy").unwrap());
     command
 }
 
 fn start(command: impl FnOnce(&Path, u16) -> Command) -> Gateway {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let port = free_port();
-    std::fs::write(folder.path().join("hosts"), HOSTS).unwrap();
-    // squid leaves root by itself, and has to read its own folder then
+    std::fs::write(directory.path().join("hosts"), HOSTS).unwrap();
+    // squid leaves root by itself, and has to read its own directory then
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), mode).unwrap();
-    let child = command(folder.path(), port).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let gateway = Gateway { child, port, _folder: folder };
+    std::fs::set_permissions(directory.path(), mode).unwrap();
+    let child = command(directory.path(), port).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let gateway = Gateway { child, port, _directory: directory };
     let until = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < until, "the gateway does not listen");
@@ -141,7 +141,7 @@ fn asked_of(format: Egress, command: fn(&str, &Path, u16) -> Command) {
     );
     let plan = golden::plan(&text).unwrap_or_else(|findings| panic!("{findings:?}"));
     let config = egress(format, &plan).unwrap().text;
-    let gateway = start(|folder, port| command(&config, folder, port));
+    let gateway = start(|directory, port| command(&config, directory, port));
     let expected: [(String, &[u16]); 18] = [
         (format!("GET http://opened.test:{port}/"), &[204]),
         (format!("CONNECT opened.test:{port}"), &[200]),

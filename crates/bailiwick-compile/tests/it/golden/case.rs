@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{diff, folder};
+use super::{diff, directory};
 
 /// Texts by the names of their files.
 pub(super) type Texts = BTreeMap<String, String>;
@@ -16,16 +16,16 @@ pub(super) type Texts = BTreeMap<String, String>;
 const OWN: [&str; 2] = ["manifest.toml", "why.txt"];
 const ABSENT: &str = "absent.txt";
 
-/// A folder of `golden`.
+/// A directory of `golden`.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Case {
     pub(super) fn named(name: &str) -> Self {
-        Self { name: name.to_owned(), folder: folder().join(name) }
+        Self { name: name.to_owned(), directory: directory().join(name) }
     }
 
     /// The manifest; a line `# repeat N: TEXT` stands for N lines with a number for `{}`.
@@ -76,7 +76,7 @@ impl Case {
     /// Writes what is said now.
     pub(super) fn rewrite(&self, said: &Texts) {
         for name in self.stored().keys() {
-            std::fs::remove_file(self.folder.join(name)).unwrap();
+            std::fs::remove_file(self.directory.join(name)).unwrap();
         }
         let like = self.why().1.map(|like| like.expected());
         for (name, text) in said {
@@ -98,25 +98,25 @@ impl Case {
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|wrong| panic!("{}: {wrong}", path.display()))
     }
 
-    /// The golden files, folders included.
+    /// The golden files, directories included.
     fn stored(&self) -> Texts {
         let mut texts = Texts::new();
-        let mut folders = vec![self.folder.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
+        let mut directories = vec![self.directory.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                 } else {
                     texts.insert(self.relative(&path), std::fs::read_to_string(&path).unwrap());
                 }
@@ -127,6 +127,6 @@ impl Case {
     }
 
     fn relative(&self, path: &Path) -> String {
-        path.strip_prefix(&self.folder).unwrap().to_string_lossy().into_owned()
+        path.strip_prefix(&self.directory).unwrap().to_string_lossy().into_owned()
     }
 }

@@ -1,5 +1,5 @@
 //! Parts that many artifacts hold word for word, stored once in `golden/shared` and compared there byte by byte:
-//! the system calls that an OCI runtime refuses, in four variants, and the files of a writable folder that run code
+//! the system calls that an OCI runtime refuses, in four variants, and the files of a writable directory that run code
 //! later, as three targets list them. In the golden file of a case their name stands for them.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use bailiwick_compile::Target;
 use bailiwick_policy::plan::Plan;
 
 use super::case::Texts;
-use super::{diff, folder, plan, said_of};
+use super::{diff, directory, plan, said_of};
 
 /// What stands before the refused system calls, and how their last line begins.
 const OPENING: &str = "\n    \"seccomp\": ";
@@ -24,9 +24,9 @@ const VARIANTS: [(&str, &str); 4] = [
     ("seccomp-nested-ipc.json", "'ipc:connect:x11', 'exec:spawn:chromium?nestedSandbox=true'"),
 ];
 
-/// The files that list what runs code later. The stored part is that of [`FOLDER`].
+/// The files that list what runs code later. The stored part is that of [`DIRECTORY`].
 const LISTS: [&str; 3] = ["bwrap.args", "bwrap.sh", "firejail.profile"];
-const FOLDER: &str = "/FOLDER";
+const DIRECTORY: &str = "/DIRECTORY";
 
 /// The shared parts as they are stored, by name.
 pub(super) struct Shared(BTreeMap<String, String>);
@@ -53,9 +53,9 @@ impl Shared {
         }
         let Some(list) = self.0.get(&list_name(file)) else { return text };
         for mount in plan.mounts().iter().filter(|mount| mount.writable) {
-            let folder = mount.path.to_string();
+            let directory = mount.path.to_string();
             let (own, name) =
-                (list.replace(FOLDER, &folder), format!("shared/{} of {folder}\n", list_name(file)));
+                (list.replace(DIRECTORY, &directory), format!("shared/{} of {directory}\n", list_name(file)));
             text = text.replacen(&format!("\n{own}"), &format!("\n{name}"), 1);
         }
         text
@@ -64,7 +64,7 @@ impl Shared {
 
 /// Writes the parts as they are now.
 pub(super) fn rewrite() {
-    std::fs::create_dir_all(folder().join("shared")).unwrap();
+    std::fs::create_dir_all(directory().join("shared")).unwrap();
     let now = emitted();
     let base = &now[VARIANTS[0].0];
     for (name, text) in &now {
@@ -86,7 +86,7 @@ fn shared_parts_are_stored_as_they_are_emitted() {
         let differs = diff::between(&stored[name], text);
         assert!(differs.is_empty(), "{name} is out of date; rewrite with UPDATE_GOLDEN=1:\n{differs}");
     }
-    for entry in std::fs::read_dir(folder().join("shared")).unwrap() {
+    for entry in std::fs::read_dir(directory().join("shared")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let known = stored.contains_key(name.trim_end_matches(".diff"));
         assert!(known, "{name} belongs to no shared part");
@@ -104,9 +104,9 @@ fn emitted() -> BTreeMap<String, String> {
         let config = texts(lines, &[Target::Oci]).remove("config.json").unwrap();
         (name.to_owned(), calls_in(&config).expect("a runtime is told which calls to refuse").to_owned())
     };
-    let lists = texts(&format!("'fs:read,write:{FOLDER}'"), &[Target::Bwrap, Target::Firejail]);
+    let lists = texts(&format!("'fs:read,write:{DIRECTORY}'"), &[Target::Bwrap, Target::Firejail]);
     let list = |file: &str| {
-        let lines = lists[file].lines().filter(|line| line.contains(&format!("{FOLDER}/")));
+        let lines = lists[file].lines().filter(|line| line.contains(&format!("{DIRECTORY}/")));
         (list_name(file), lines.map(|line| format!("{line}\n")).collect())
     };
     VARIANTS.map(calls).into_iter().chain(LISTS.map(list)).collect()
@@ -124,7 +124,7 @@ fn list_name(file: &str) -> String {
 }
 
 fn at(name: &str) -> PathBuf {
-    folder().join("shared").join(name)
+    directory().join("shared").join(name)
 }
 
 fn at_diff(name: &str) -> PathBuf {

@@ -80,7 +80,7 @@ fn files_are_as_granted() {
     });
 }
 
-/// Whether something below is granted, so that the folder is there, empty but for that.
+/// Whether something below is granted, so that the directory is there, empty but for that.
 fn is_above(plan: &Plan, path: &str) -> bool {
     plan.files().iter().any(|grant| grant.path().to_string().starts_with(&format!("{path}/")))
 }
@@ -91,7 +91,7 @@ fn is_hollow(target: Target, starter: Starter, path: &str) -> bool {
 }
 
 #[test]
-fn what_governs_the_sandbox_is_hidden_in_a_granted_folder() {
+fn what_governs_the_sandbox_is_hidden_in_a_granted_directory() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&LINES);
@@ -125,7 +125,7 @@ fn what_runs_code_later_stays_as_it_is() {
         let seen = probe(target, &plan, starter, &world, &checks);
         let mut expected: Vec<String> = there.iter().map(|path| line("write", path, false)).collect();
         expected.push(line("write", &world.path("rw/.git/hooks/pre-commit"), false));
-        // the folder belongs to whoever made the world: without capabilities root too is just an owner
+        // the directory belongs to whoever made the world: without capabilities root too is just an owner
         expected.push(line("write", &world.path("rw/.git"), true));
         expected.push(line("move", &world.path("rw/.git"), target == Target::Firejail));
         assert_eq!(seen.checks, expected, "{target} {starter:?}");
@@ -133,7 +133,7 @@ fn what_runs_code_later_stays_as_it_is() {
 }
 
 #[test]
-fn what_runs_code_later_stays_as_it_is_in_a_writable_folder_on_the_way_to_it() {
+fn what_runs_code_later_stays_as_it_is_in_a_writable_directory_on_the_way_to_it() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&["fs:read:@/bin", "fs:read,write:@/rw/.git"]);
@@ -142,7 +142,7 @@ fn what_runs_code_later_stays_as_it_is_in_a_writable_folder_on_the_way_to_it() {
         checks.push(("move", world.path("rw/.git/hooks")));
         let mut expected: Vec<String> = checks.iter().map(|(kind, path)| line(kind, path, false)).collect();
         if target != Target::Firejail {
-            // firejail gives a plain user only folders of their own
+            // firejail gives a plain user only directories of their own
             checks.push(("write", world.path("rw/.git")));
             expected.push(line("write", &world.path("rw/.git"), true));
         }
@@ -173,7 +173,7 @@ fn what_governs_the_sandbox_may_be_missing() {
 }
 
 #[test]
-fn what_governs_the_sandbox_cannot_be_made_in_a_writable_folder() {
+fn what_governs_the_sandbox_cannot_be_made_in_a_writable_directory() {
     for target in [Target::Bwrap, Target::Oci].into_iter().filter(|target| has(program(*target))) {
         for starter in starters() {
             let world = World::new();
@@ -194,7 +194,7 @@ fn what_governs_the_sandbox_cannot_be_made_in_a_writable_folder() {
 }
 
 #[test]
-fn nobody_outside_is_reached_seen_or_signalled() {
+fn nothing_outside_is_reached_seen_or_signalled() {
     everywhere(|target, starter| {
         let world = World::new();
         let plan = world.plan(&LINES);
@@ -300,7 +300,7 @@ fn a_granted_socket_is_reached_and_no_other() {
 }
 
 #[test]
-fn a_folder_that_poses_as_a_socket_is_not_shown() {
+fn a_directory_that_poses_as_a_socket_is_not_shown() {
     for target in [Target::Bwrap, Target::Oci].into_iter().filter(|target| has(program(*target))) {
         for starter in starters() {
             let world = World::new();

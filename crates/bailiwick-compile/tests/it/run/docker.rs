@@ -10,17 +10,17 @@ use super::sandbox::{artifact, has, is_root};
 use super::world::World;
 use bailiwick_testkit::skip;
 
-/// A daemon with folders and a socket of its own; stopped when dropped.
+/// A daemon with directories and a socket of its own; stopped when dropped.
 struct Daemon {
     process: Child,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Daemon {
     /// Starts one without any network; `None` if it does not come up.
     fn start() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
         let process = Command::new("dockerd")
             .args(["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"])
             .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
@@ -29,11 +29,11 @@ impl Daemon {
             .stderr(std::fs::File::create(at("log")).unwrap())
             .spawn()
             .ok()?;
-        let mut daemon = Self { process, folder };
+        let mut daemon = Self { process, directory };
         let until = Instant::now() + Duration::from_secs(30);
         while !daemon.docker(&["version"]).output().unwrap().status.success() {
             if Instant::now() > until || daemon.process.try_wait().unwrap().is_some() {
-                let log = std::fs::read_to_string(daemon.folder.path().join("log")).unwrap_or_default();
+                let log = std::fs::read_to_string(daemon.directory.path().join("log")).unwrap_or_default();
                 skip(&format!("dockerd does not start here: {}", log.lines().last().unwrap_or_default()));
                 return None;
             }
@@ -44,13 +44,16 @@ impl Daemon {
 
     fn docker(&self, words: &[&str]) -> Command {
         let mut command = Command::new("docker");
-        command.arg("-H").arg(format!("unix://{}", self.folder.path().join("socket").display())).args(words);
+        command
+            .arg("-H")
+            .arg(format!("unix://{}", self.directory.path().join("socket").display()))
+            .args(words);
         command
     }
 
     /// An image with the probe and nothing else.
     fn import(&self, world: &World) -> &'static str {
-        let archive = self.folder.path().join("image.tar");
+        let archive = self.directory.path().join("image.tar");
         let tar =
             Command::new("tar").arg("-cf").arg(&archive).args(["-C", &world.path("bin"), "probe"]).status();
         assert!(tar.unwrap().success());
@@ -70,15 +73,15 @@ impl Drop for Daemon {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
-        unmount_below(self.folder.path());
+        unmount_below(self.directory.path());
     }
 }
 
 /// What a daemon that was cut short leaves mounted.
-fn unmount_below(folder: &Path) {
+fn unmount_below(directory: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let paths = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from);
-    for path in paths.filter(|path| path.starts_with(folder)) {
+    for path in paths.filter(|path| path.starts_with(directory)) {
         let _ = Command::new("umount").arg("-l").arg(path).status();
     }
 }

@@ -9,16 +9,16 @@ use bailiwick_policy::run_later::fixed_names;
 use super::sandbox::{has, probe, program, starters};
 use super::world::{World, open_to_everyone};
 
-/// Makes every name in the world's writable folder: a folder where another name lies below it, else a file.
+/// Makes every name in the world's writable directory: a directory where another name lies below it, else a file.
 fn made(world: &World) -> Vec<String> {
     let root = world.path("rw");
     let names: BTreeSet<String> = fixed_names([&root, &root]).map(str::to_owned).collect();
     for name in &names {
         let path = format!("{root}/{name}");
-        let is_folder = names.iter().any(|other| other.starts_with(&format!("{name}/")));
-        let folder = if is_folder { Path::new(&path) } else { Path::new(&path).parent().unwrap() };
-        std::fs::create_dir_all(folder).unwrap();
-        if !is_folder && !Path::new(&path).exists() {
+        let is_directory = names.iter().any(|other| other.starts_with(&format!("{name}/")));
+        let directory = if is_directory { Path::new(&path) } else { Path::new(&path).parent().unwrap() };
+        std::fs::create_dir_all(directory).unwrap();
+        if !is_directory && !Path::new(&path).exists() {
             std::fs::write(&path, "text").unwrap();
         }
     }

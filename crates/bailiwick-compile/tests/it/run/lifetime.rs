@@ -8,7 +8,7 @@ use super::sandbox::{Starter, artifact, has, is_root, started, starters, written
 use super::world::World;
 
 #[test]
-fn a_killed_bubblewrap_leaves_nobody_behind() {
+fn a_killed_bubblewrap_leaves_no_process_behind() {
     if !has("bwrap") {
         return;
     }

@@ -29,9 +29,9 @@ static int can_read(const char *path) {
     return seen;
 }
 
-static int can_make(const char *folder) {
+static int can_make(const char *directory) {
     char path[4200];
-    snprintf(path, sizeof path, "%s/.probe-%d", folder, getpid());
+    snprintf(path, sizeof path, "%s/.probe-%d", directory, getpid());
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0) return 0;
     close(fd);
@@ -111,9 +111,9 @@ static int can_make_namespace(const char *unused) {
     return unshare(CLONE_NEWUSER) == 0;
 }
 
-static int can_make_setuid(const char *folder) {
+static int can_make_setuid(const char *directory) {
     char path[4200];
-    snprintf(path, sizeof path, "%s/.setuid-%d", folder, getpid());
+    snprintf(path, sizeof path, "%s/.setuid-%d", directory, getpid());
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0) return 0;
     int done = fchmod(fd, 04755) == 0;

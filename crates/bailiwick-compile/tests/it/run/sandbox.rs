@@ -48,7 +48,7 @@ pub(super) fn is_root() -> bool {
 /// Whether a program is here; says so if it is not.
 pub(super) fn has(program: &str) -> bool {
     let found = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"];
-    let here = found.iter().any(|folder| Path::new(folder).join(program).exists());
+    let here = found.iter().any(|directory| Path::new(directory).join(program).exists());
     if !here {
         skip(&format!("{program} is not installed"));
     }
@@ -103,7 +103,7 @@ pub(super) fn run(target: Target, plan: &Plan, starter: Starter, world: &World, 
     started(target, starter, &argv, &bundle).env("HOST_SECRET", "1").current_dir(&bundle).output().unwrap()
 }
 
-/// The files of an artifact in a new folder.
+/// The files of an artifact in a new directory.
 pub(super) fn written(artifact: &Artifact, world: &World) -> PathBuf {
     let bundle = world.bundle();
     for file in artifact.files() {
@@ -151,14 +151,14 @@ fn runc(bundle: &Path, starter: Starter, words: &[String]) -> Vec<String> {
         config["linux"]["gidMappings"][0]["hostID"] = own("-g").into();
     }
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    let (state, folder) = (bundle.join("state"), bundle.to_str().unwrap());
+    let (state, directory) = (bundle.join("state"), bundle.to_str().unwrap());
     let name = bundle.file_name().unwrap().to_str().unwrap().replace('.', "-");
-    ["runc", "--root", state.to_str().unwrap(), "run", "--bundle", folder, &name].map(str::to_owned).into()
+    ["runc", "--root", state.to_str().unwrap(), "run", "--bundle", directory, &name].map(str::to_owned).into()
 }
 
-fn give_away(folder: &Path) {
-    chown(folder, Some(USER), Some(USER)).unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
+fn give_away(directory: &Path) {
+    chown(directory, Some(USER), Some(USER)).unwrap();
+    for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             give_away(&path);

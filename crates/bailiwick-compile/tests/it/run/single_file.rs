@@ -43,7 +43,7 @@ fn one_writable_file_is_that_file_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_folder_with_the_name_of_a_file_is_never_open_to_code_that_runs_later() {
+fn a_directory_with_the_name_of_a_file_is_never_open_to_code_that_runs_later() {
     for target in [Target::Bwrap, Target::Firejail].into_iter().filter(|own| has(program(*own))) {
         for starter in starters() {
             let world = world();

@@ -1,4 +1,4 @@
-//! A small world to be confined in: folders, a secret, sockets of the host, and the probe.
+//! A small world to be confined in: directories, a secret, sockets of the host, and the probe.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
@@ -9,14 +9,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use bailiwick_policy::capability::CapabilitySet;
-use bailiwick_policy::facts::{HostFacts, Place};
+use bailiwick_policy::facts::{HostFacts, PathKind};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, Plan};
 use bailiwick_policy::run_later::fixed_names;
 
-/// A folder with things to be read, written and reached, gone when dropped.
+/// A directory with things to be read, written and reached, gone when dropped.
 pub(super) struct World {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     pub(super) tcp: TcpListener,
     pub(super) abstract_name: String,
     _sockets: (UnixListener, UnixListener, UnixListener),
@@ -24,8 +24,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
         for name in ["ro/inner", "rw/.git/hooks", "secret", "bin", "sockets", "ro/own"] {
             std::fs::create_dir_all(at(name)).unwrap();
         }
@@ -43,35 +43,35 @@ impl World {
             UnixListener::bind(at("sockets/host")).unwrap(),
             UnixListener::bind(at("ro/host")).unwrap(),
         );
-        open_to_everyone(folder.path());
-        Self { tcp: TcpListener::bind("127.0.0.1:0").unwrap(), abstract_name, _sockets: sockets, folder }
+        open_to_everyone(directory.path());
+        Self { tcp: TcpListener::bind("127.0.0.1:0").unwrap(), abstract_name, _sockets: sockets, directory }
     }
 
     pub(super) fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).to_str().unwrap().to_owned()
+        self.directory.path().join(name).to_str().unwrap().to_owned()
     }
 
     pub(super) fn port(&self) -> u16 {
         self.tcp.local_addr().unwrap().port()
     }
 
-    /// A folder for the files of an artifact.
+    /// A directory for the files of an artifact.
     pub(super) fn bundle(&self) -> PathBuf {
-        let folder = tempfile::Builder::new().prefix("bundle").tempdir_in(self.folder.path()).unwrap();
-        folder.keep()
+        let directory = tempfile::Builder::new().prefix("bundle").tempdir_in(self.directory.path()).unwrap();
+        directory.keep()
     }
 
-    /// The plan of these lines, `@` being this world; its `ro/own` folder is the product's.
+    /// The plan of these lines, `@` being this world; its `ro/own` directory is the product's.
     pub(super) fn plan(&self, lines: &[&str]) -> Plan {
         self.plan_with(lines, &self.path("ro/own"))
     }
 
-    /// The same with another folder as the product's.
+    /// The same with another directory as the product's.
     pub(super) fn plan_with(&self, lines: &[&str], own: &str) -> Plan {
         let root = self.path("");
         let lines: Vec<String> = lines.iter().map(|line| line.replace("@/", &root)).collect();
         let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
-        Plan::of("test", set.authority(), &self.facts(own)).unwrap()
+        Plan::for_authority("test", set.authority(), &self.facts(own)).unwrap()
     }
 
     /// The same where the host was asked for these names too.
@@ -81,14 +81,14 @@ impl World {
         let set = CapabilitySet::new(lines.iter().map(String::as_str)).unwrap();
         let paths = names.iter().map(|name| self.path(name));
         let facts = paths.fold(self.facts(&self.path("ro/own")), located);
-        Plan::of("test", set.authority(), &facts).unwrap()
+        Plan::for_authority("test", set.authority(), &facts).unwrap()
     }
 
     fn facts(&self, own: &str) -> HostFacts {
         let mut facts = HostFacts::unknown().with_protected(AbsPath::new(own).unwrap());
         let base = BASE.iter().map(|entry| entry.path.to_owned());
-        let late = ["rw", "rw/.git"].into_iter().flat_map(|folder| {
-            let path = self.path(folder);
+        let late = ["rw", "rw/.git"].into_iter().flat_map(|directory| {
+            let path = self.path(directory);
             fixed_names([&path, &path]).map(|name| format!("{path}/{name}")).collect::<Vec<_>>()
         });
         let on_the_way = [
@@ -101,8 +101,8 @@ impl World {
             ".local",
             ".aws",
         ];
-        let folders = on_the_way.map(|name| self.path(&format!("rw/{name}")));
-        for path in base.chain(late).chain(folders).chain([own.to_owned()]) {
+        let directories = on_the_way.map(|name| self.path(&format!("rw/{name}")));
+        for path in base.chain(late).chain(directories).chain([own.to_owned()]) {
             facts = located(facts, path);
         }
         facts
@@ -112,9 +112,9 @@ impl World {
 /// The same facts, with what is at a path.
 fn located(facts: HostFacts, path: String) -> HostFacts {
     let place = match std::fs::metadata(&path) {
-        Ok(about) if about.is_dir() => Place::Directory,
-        Ok(_) => Place::File,
-        Err(_) => Place::Missing,
+        Ok(about) if about.is_dir() => PathKind::Directory,
+        Ok(_) => PathKind::File,
+        Err(_) => PathKind::Missing,
     };
     let path = AbsPath::new(&path).unwrap();
     facts.with_place(path.clone(), path, place)
@@ -124,8 +124,9 @@ fn located(facts: HostFacts, path: String) -> HostFacts {
 fn probe() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (path, building) = (folder.join("probe"), folder.join(format!("probe-{}", std::process::id())));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (path, building) =
+            (directory.join("probe"), directory.join(format!("probe-{}", std::process::id())));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/probe.c");
         let built =
             Command::new("cc").args(["-O1", "-static", "-o"]).arg(&building).arg(source).status().unwrap();
@@ -135,11 +136,11 @@ fn probe() -> &'static Path {
     })
 }
 
-/// Lets every user read and write below `folder`: only a sandbox is to keep them from it.
-pub(super) fn open_to_everyone(folder: &Path) {
+/// Lets every user read and write below `directory`: only a sandbox is to keep them from it.
+pub(super) fn open_to_everyone(directory: &Path) {
     let mode = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder, mode.clone()).unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
+    std::fs::set_permissions(directory, mode.clone()).unwrap();
+    for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             open_to_everyone(&path);

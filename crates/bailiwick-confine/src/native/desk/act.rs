@@ -15,7 +15,7 @@ use super::spot::{Judged, Spot, descriptor_of};
 use super::text::{Text, lies_in};
 use super::{Desk, Identity, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 
 /// As many links as the kernel follows in one path.
 const LINKS: usize = 40;
@@ -54,7 +54,7 @@ pub(super) fn given(file: OwnedFd, flags: OFlags) -> Turn {
 const REFUSED: Turn = Turn::Answer(Err(Errno::ACCESS));
 
 impl Desk<'_> {
-    pub(super) fn act(&mut self, asked: &Asked, call: Call) -> Result<Turn, Turn> {
+    pub(super) fn act(&mut self, asked: &TrappedCall, call: Call) -> Result<Turn, Turn> {
         match call {
             Call::Open { flags, .. } if flags.contains(OFlags::PATH) => Ok(Turn::Proceed),
             Call::Open { what, flags, mode } if flags.contains(OFlags::TMPFILE) => {
@@ -95,14 +95,14 @@ impl Desk<'_> {
     }
 
     /// What was read belongs to the caller only if it still waits.
-    pub(super) fn ensure_waiting(&self, asked: &Asked) -> Result<(), Errno> {
+    pub(super) fn ensure_waiting(&self, asked: &TrappedCall) -> Result<(), Errno> {
         if notify::still_waits(self.listener.as_fd(), asked.id) { Ok(()) } else { Err(Errno::ACCESS) }
     }
 
     /// Runs a call that makes something, with the mask of the caller.
     pub(super) fn with_mask<T>(
         &self,
-        asked: &Asked,
+        asked: &TrappedCall,
         make: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         if !self.masked {
@@ -131,7 +131,7 @@ impl Desk<'_> {
     /// Makes an entry that is no file to be opened.
     fn make(
         &mut self,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         make: impl FnOnce(&Self, &Spot<'_>) -> Result<(), Errno>,
     ) -> Result<Turn, Turn> {
@@ -167,7 +167,7 @@ impl Desk<'_> {
         again.is_some_and(|again| self.judge(&again) != Judged::Refused)
     }
 
-    fn make_directory(&mut self, asked: &Asked, what: &Named, mode: u32) -> Result<Turn, Turn> {
+    fn make_directory(&mut self, asked: &TrappedCall, what: &Named, mode: u32) -> Result<Turn, Turn> {
         let spot = self.spot_or_turn(asked, what)?;
         let exists = statat(&spot.parent, spot.name.as_c()?, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists {
@@ -182,7 +182,7 @@ impl Desk<'_> {
         self.with_mask(asked, || mkdirat(&spot.parent, name, Mode::from_raw_mode(mode)))?;
         self.keep_made(&spot, AtFlags::REMOVEDIR)?;
         if fresh {
-            self.remember(Identity::of(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
+            self.remember(Identity::from_stat(&statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)?));
         }
         Ok(Turn::Answer(Ok(())))
     }
@@ -204,7 +204,7 @@ impl Desk<'_> {
         }
     }
 
-    fn remove(&mut self, asked: &Asked, what: &Named, flags: AtFlags) -> Result<Turn, Turn> {
+    fn remove(&mut self, asked: &TrappedCall, what: &Named, flags: AtFlags) -> Result<Turn, Turn> {
         let spot = self.spot_or_turn(asked, what)?;
         if self.judge(&spot) == Judged::Refused {
             return Ok(REFUSED);
@@ -219,7 +219,7 @@ impl Desk<'_> {
             directory.then(|| statat(&spot.parent, name, AtFlags::SYMLINK_NOFOLLOW)).and_then(Result::ok);
         let removed = unlinkat(&spot.parent, name, flags);
         if let (Ok(()), Some(gone)) = (removed, gone) {
-            self.forget(Identity::of(&gone));
+            self.forget(Identity::from_stat(&gone));
         }
         Ok(Turn::Answer(removed))
     }
@@ -231,7 +231,7 @@ impl Desk<'_> {
         }
     }
 
-    fn rename(&self, asked: &Asked, from: &Named, to: &Named, flags: u32) -> Result<Turn, Turn> {
+    fn rename(&self, asked: &TrappedCall, from: &Named, to: &Named, flags: u32) -> Result<Turn, Turn> {
         let (old, new) = (self.spot_or_turn(asked, from)?, self.spot_or_turn(asked, to)?);
         let flags = RenameFlags::from_bits_retain(flags);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
@@ -295,13 +295,13 @@ impl Desk<'_> {
             let directory =
                 spot.tree.real(spot.inside.as_bytes()).ok().filter(|it| !lies_in(it.as_bytes(), PRIVATE))?;
             let length = self.work_tree(spot.tree, directory.as_bytes())?;
-            Text::of(directory.as_bytes().get(..length)?).ok()
+            Text::from_bytes(directory.as_bytes().get(..length)?).ok()
         };
         let Some(new_tree) = around(new) else { return false };
         around(old).is_none_or(|old_tree| old_tree.as_bytes() != new_tree.as_bytes())
     }
 
-    fn link(&self, asked: &Asked, from: &Named, to: &Named, flags: AtFlags) -> Result<Turn, Turn> {
+    fn link(&self, asked: &TrappedCall, from: &Named, to: &Named, flags: AtFlags) -> Result<Turn, Turn> {
         let new = self.spot_or_turn(asked, to)?;
         if self.judge(&new) == Judged::Refused || new.slash || self.completes_repository(&new) {
             return Ok(REFUSED);
@@ -327,7 +327,7 @@ impl Desk<'_> {
     }
 
     /// Gives a file that a caller has open a name.
-    fn link_open_file(&self, asked: &Asked, number: i32, new: &Spot<'_>) -> Result<Turn, Turn> {
+    fn link_open_file(&self, asked: &TrappedCall, number: i32, new: &Spot<'_>) -> Result<Turn, Turn> {
         let file = descriptor_of(asked.thread, number)?;
         let path = self.path_of(file.as_fd())?;
         let is_closed = self.guarded.tree_around(path.as_bytes()).is_none_or(|tree| {
@@ -344,8 +344,14 @@ impl Desk<'_> {
     }
 
     /// A file without a name, in a directory.
-    fn open_unnamed(&self, asked: &Asked, what: &Named, flags: OFlags, mode: u32) -> Result<Turn, Turn> {
-        let mut below = Named { at: what.at, path: Text::of(what.path.as_bytes())? };
+    fn open_unnamed(
+        &self,
+        asked: &TrappedCall,
+        what: &Named,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Turn, Turn> {
+        let mut below = Named { at: what.at, path: Text::from_bytes(what.path.as_bytes())? };
         below.path.push(b"/x")?; // an entry of that directory
         let spot = self.spot_or_turn(asked, &below)?;
         self.ensure_waiting(asked)?;
@@ -355,7 +361,13 @@ impl Desk<'_> {
         Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
     }
 
-    fn open_file(&self, asked: &Asked, mut what: Named, flags: OFlags, mode: u32) -> Result<Turn, Turn> {
+    fn open_file(
+        &self,
+        asked: &TrappedCall,
+        mut what: Named,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Turn, Turn> {
         let mut spot = match own_descriptor(what.path.as_bytes()) {
             Some(number) => return self.reopen(asked, number, flags),
             None => Some(self.spot_or_turn(asked, &what)?),
@@ -374,7 +386,7 @@ impl Desk<'_> {
         Ok(Turn::Answer(Err(Errno::LOOP)))
     }
 
-    fn open_at(&self, asked: &Asked, at: &Spot<'_>, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
+    fn open_at(&self, asked: &TrappedCall, at: &Spot<'_>, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
         let name = at.name.as_c()?;
         let reads_only = flags & OFlags::ACCMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
@@ -419,7 +431,7 @@ impl Desk<'_> {
     }
 
     /// Opens a file anew that a caller names by its own descriptor.
-    fn reopen(&self, asked: &Asked, number: i32, flags: OFlags) -> Result<Turn, Turn> {
+    fn reopen(&self, asked: &TrappedCall, number: i32, flags: OFlags) -> Result<Turn, Turn> {
         let Ok(file) = descriptor_of(asked.thread, number) else { return Ok(Turn::Proceed) };
         let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
         let path = self.path_of(file.as_fd())?;
@@ -434,7 +446,7 @@ impl Desk<'_> {
         Ok(opened.map_or_else(|errno| Turn::Answer(Err(errno)), |file| given(file, flags)))
     }
 
-    fn truncate(&self, asked: &Asked, what: Named, length: u64) -> Result<Turn, Turn> {
+    fn truncate(&self, asked: &TrappedCall, what: Named, length: u64) -> Result<Turn, Turn> {
         let opened = self.open_file(asked, what, OFlags::WRONLY, 0)?;
         Ok(match opened {
             Turn::Descriptor { file, .. } => Turn::Answer(ftruncate(&file, length)),
@@ -444,7 +456,7 @@ impl Desk<'_> {
     }
 
     /// Landlock does not hold modes, so the kernel never goes on with these calls.
-    fn change_mode(&self, asked: &Asked, what: Named, mode: u32, flags: AtFlags) -> Result<Turn, Turn> {
+    fn change_mode(&self, asked: &TrappedCall, what: Named, mode: u32, flags: AtFlags) -> Result<Turn, Turn> {
         if let Some(number) = own_descriptor(what.path.as_bytes()) {
             return self.change_mode_of(asked, number, mode);
         }
@@ -459,7 +471,7 @@ impl Desk<'_> {
         self.change_mode_at(asked, &target, mode)
     }
 
-    fn change_mode_of(&self, asked: &Asked, descriptor: i32, mode: u32) -> Result<Turn, Turn> {
+    fn change_mode_of(&self, asked: &TrappedCall, descriptor: i32, mode: u32) -> Result<Turn, Turn> {
         let file = descriptor_of(asked.thread, descriptor)?;
         if rustix::fs::fcntl_getfl(&file)?.contains(OFlags::PATH) {
             return Ok(Turn::Answer(Err(Errno::BADF)));
@@ -471,7 +483,7 @@ impl Desk<'_> {
         Ok(Turn::Answer(fchmod(&file, Mode::from_raw_mode(mode & 0o7777))))
     }
 
-    fn change_mode_at(&self, asked: &Asked, target: &OwnedFd, mode: u32) -> Result<Turn, Turn> {
+    fn change_mode_at(&self, asked: &TrappedCall, target: &OwnedFd, mode: u32) -> Result<Turn, Turn> {
         if self.refuses_mode(target)? {
             return Ok(REFUSED);
         }
@@ -489,7 +501,12 @@ impl Desk<'_> {
     }
 
     /// What a path of a caller names, opened without being read.
-    pub(super) fn target(&self, asked: &Asked, what: &Named, no_follow: bool) -> Result<OwnedFd, Errno> {
+    pub(super) fn target(
+        &self,
+        asked: &TrappedCall,
+        what: &Named,
+        no_follow: bool,
+    ) -> Result<OwnedFd, Errno> {
         let follow = if no_follow { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = OFlags::PATH | OFlags::CLOEXEC | follow;
         let base = self.base(asked, what.at, what.path.as_bytes()).ok_or(Errno::NOENT)?;

@@ -4,7 +4,7 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::text::Text;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 
 /// A path of a caller: a directory descriptor of the caller's, and the text.
 pub(super) struct Named {
@@ -124,7 +124,7 @@ impl Call {
     }
 
     /// Reads a call. `None` for one that is not known here.
-    pub(super) fn read(asked: &Asked) -> Result<Option<Self>, Errno> {
+    pub(super) fn read(asked: &TrappedCall) -> Result<Option<Self>, Errno> {
         let [a, b, c, d, e, _] = asked.arguments;
         let named = |at: u64, path: u64| read_named(asked, at, path);
         let number = libc::c_long::from(asked.number);
@@ -158,7 +158,7 @@ impl Call {
 
     /// The calls that only older architectures have.
     #[cfg(target_arch = "x86_64")]
-    fn read_older(asked: &Asked) -> Result<Option<Self>, Errno> {
+    fn read_older(asked: &TrappedCall) -> Result<Option<Self>, Errno> {
         let [a, b, c, d, ..] = asked.arguments;
         let here = |path: u64| read_named(asked, CWD, path);
         Ok(Some(match libc::c_long::from(asked.number) {
@@ -183,7 +183,7 @@ impl Call {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn read_older(asked: &Asked) -> Result<Option<Self>, Errno> {
+    fn read_older(asked: &TrappedCall) -> Result<Option<Self>, Errno> {
         let [a, b, c, d, ..] = asked.arguments;
         Ok(match libc::c_long::from(asked.number) {
             libc::SYS_renameat => {
@@ -194,11 +194,11 @@ impl Call {
     }
 }
 
-fn read_named(asked: &Asked, at: u64, path: u64) -> Result<Named, Errno> {
+fn read_named(asked: &TrappedCall, at: u64, path: u64) -> Result<Named, Errno> {
     Ok(Named { at: low(at).cast_signed(), path: read_text(asked, path)? })
 }
 
-pub(super) fn read_text(asked: &Asked, address: u64) -> Result<Text, Errno> {
+pub(super) fn read_text(asked: &TrappedCall, address: u64) -> Result<Text, Errno> {
     let mut text = Text::new();
     text.fill(|room| notify::read_string(asked.thread, address, room))?;
     Ok(text)

@@ -26,7 +26,7 @@ use super::spot::{Spot, descriptor_of};
 use super::text::{Text, lies_in};
 use super::{Desk, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 use crate::weakened;
 
 /// The longest address of a Unix socket.
@@ -34,7 +34,7 @@ const LONGEST: usize = 110;
 
 impl Desk<'_> {
     /// Connects to a socket of the program's own; `None` for every other connect.
-    pub(super) fn connect_private(&self, asked: &Asked, to: &Addressed) -> Option<Turn> {
+    pub(super) fn connect_private(&self, asked: &TrappedCall, to: &Addressed) -> Option<Turn> {
         let (socket, what) = self.private_address(asked, to)?;
         let target = self.target(asked, &what, false).ok()?;
         let found = fstat(&target).ok()?;
@@ -48,11 +48,11 @@ impl Desk<'_> {
 
     /// Makes the name of a socket in a private directory that the program does not write by itself. The kernel goes on with
     /// every other bind, under the net.
-    pub(super) fn bind_private(&self, asked: &Asked, to: &Addressed) -> Turn {
+    pub(super) fn bind_private(&self, asked: &TrappedCall, to: &Addressed) -> Turn {
         self.try_bind(asked, to).unwrap_or(Turn::Proceed)
     }
 
-    fn try_bind(&self, asked: &Asked, to: &Addressed) -> Option<Turn> {
+    fn try_bind(&self, asked: &TrappedCall, to: &Addressed) -> Option<Turn> {
         let (socket, what) = self.private_address(asked, to)?;
         let spot = self.spot(asked, &what)?;
         let is_private =
@@ -72,7 +72,7 @@ impl Desk<'_> {
     }
 
     /// The Unix socket of a call and the path that it names, where sockets of the program's own are granted.
-    fn private_address(&self, asked: &Asked, to: &Addressed) -> Option<(OwnedFd, Named)> {
+    fn private_address(&self, asked: &TrappedCall, to: &Addressed) -> Option<(OwnedFd, Named)> {
         if self.private.iter().all(Option::is_none) {
             return None;
         }
@@ -92,14 +92,14 @@ fn bind_here(socket: &OwnedFd, spot: &Spot<'_>) -> Result<(), Errno> {
 }
 
 /// The path in the address of a call; none in one of another family, nor in an abstract one.
-fn read_path(asked: &Asked, to: &Addressed) -> Option<Text> {
+fn read_path(asked: &TrappedCall, to: &Addressed) -> Option<Text> {
     let mut room = [0; LONGEST];
     let bytes = room.get_mut(..usize::try_from(to.length).ok()?)?;
     notify::read_memory(asked.thread, to.address, bytes).ok()?;
     let (family, name) = bytes.split_first_chunk::<2>()?;
     let name = name.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
     let is_unix = u16::from_ne_bytes(*family) == AddressFamily::UNIX.as_raw();
-    Text::of(name).ok().filter(|_| is_unix)
+    Text::from_bytes(name).ok().filter(|_| is_unix)
 }
 
 /// Connects a caller's socket to an opened one, without waiting for it here.
@@ -113,7 +113,7 @@ pub(super) fn connect_to(id: u64, socket: OwnedFd, target: OwnedFd) -> Turn {
 
 /// `None` if nobody accepts at the moment and the caller waits for that.
 fn try_connect(socket: &OwnedFd, target: &OwnedFd) -> Result<Option<()>, Errno> {
-    let mut path = Text::of(b"/proc/self/fd/")?;
+    let mut path = Text::from_bytes(b"/proc/self/fd/")?;
     path.push(DecInt::from_fd(target.as_fd()).as_bytes())?;
     let opened = SocketAddrUnix::new(path.as_c()?)?;
     let flags = fcntl_getfl(socket)?;

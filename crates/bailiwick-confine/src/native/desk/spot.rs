@@ -12,7 +12,7 @@ use super::call::Named;
 use super::text::{Split, Text, lies_in, split};
 use super::{Desk, Identity, Turn};
 use crate::native::guarded::{Guarded, PRIVATE, Tree};
-use crate::sys::notify::Asked;
+use crate::sys::notify::TrappedCall;
 use crate::weakened;
 
 /// An entry of a directory in a guarded tree.
@@ -43,7 +43,7 @@ pub(super) enum Judged {
 
 impl<'a> Desk<'a> {
     /// Where a path of a caller leads; `None` if that is in no guarded tree, or nowhere.
-    pub(super) fn spot(&self, asked: &Asked, what: &Named) -> Option<Spot<'a>> {
+    pub(super) fn spot(&self, asked: &TrappedCall, what: &Named) -> Option<Spot<'a>> {
         let path = what.path.as_bytes();
         match self.base(asked, what.at, path)? {
             None => self.spot_from(self.root.as_fd(), path),
@@ -58,7 +58,7 @@ impl<'a> Desk<'a> {
     ///
     /// The kernel decides what leads elsewhere, but not what leads nowhere: until it looks, another thread may have made the
     /// missing directory, and the net refuses whatever was not judged here.
-    pub(super) fn spot_or_turn(&self, asked: &Asked, what: &Named) -> Result<Spot<'a>, Turn> {
+    pub(super) fn spot_or_turn(&self, asked: &TrappedCall, what: &Named) -> Result<Spot<'a>, Turn> {
         if let Some(spot) = self.spot(asked, what) {
             return Ok(spot);
         }
@@ -69,7 +69,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Whether a directory on the way is missing. What is this process' own is not the caller's.
-    fn is_nowhere(&self, asked: &Asked, what: &Named) -> bool {
+    fn is_nowhere(&self, asked: &TrappedCall, what: &Named) -> bool {
         let path = what.path.as_bytes();
         if path.starts_with(b"/proc/") || path.starts_with(b"/dev/") {
             return false;
@@ -101,12 +101,12 @@ impl<'a> Desk<'a> {
             real.push(b"/").ok()?;
         }
         real.push(name).ok()?;
-        Some(Spot { tree, parent, name: Text::of(name).ok()?, inside, real, slash })
+        Some(Spot { tree, parent, name: Text::from_bytes(name).ok()?, inside, real, slash })
     }
 
     /// The directory that a caller's path starts from: `Some(None)` is the root.
     #[expect(clippy::option_option, reason = "no directory, or the root, or another")]
-    pub(super) fn base(&self, asked: &Asked, at: i32, path: &[u8]) -> Option<Option<OwnedFd>> {
+    pub(super) fn base(&self, asked: &TrappedCall, at: i32, path: &[u8]) -> Option<Option<OwnedFd>> {
         let absolute = path.first() == Some(&b'/');
         if absolute && !self.nested {
             return Some(None);
@@ -176,7 +176,7 @@ impl<'a> Desk<'a> {
     fn identity_at(&self, real: &[u8]) -> Option<Identity> {
         let inside = self.guarded.inside(real)?;
         let found = statat(&self.root, inside.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        (FileType::from_raw_mode(found.st_mode) == FileType::Directory).then(|| Identity::of(&found))
+        (FileType::from_raw_mode(found.st_mode) == FileType::Directory).then(|| Identity::from_stat(&found))
     }
 
     /// Whether something exists in a directory of the host that the sandbox sees.
@@ -231,7 +231,7 @@ impl<'a> Desk<'a> {
 /// A directory, no magic link followed: those are this process' own.
 fn directory(base: BorrowedFd<'_>, path: &[u8], resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let path = Text::of(if path.is_empty() { b"." } else { path })?;
+    let path = Text::from_bytes(if path.is_empty() { b"." } else { path })?;
     openat2(base, path.as_c()?, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
 }
 

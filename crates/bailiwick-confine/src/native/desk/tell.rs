@@ -14,7 +14,7 @@ use super::Desk;
 use super::call::{Call, Named, read_text};
 use super::spot::descriptor_of;
 use super::text::{Text, split};
-use crate::sys::notify::{self, Asked};
+use crate::sys::notify::{self, TrappedCall};
 use crate::watched::Seen;
 
 /// How many things are told.
@@ -39,7 +39,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Says a thing once; a supervisor that does not listen hears less.
-    fn say(&self, seen: Seen, errno: i32, bytes: &[u8]) {
+    fn send(&self, seen: Seen, errno: i32, bytes: &[u8]) {
         let mut packet = [0; 4098];
         let length = bytes.len() + 2;
         let Some((head, room)) = packet.get_mut(..length).and_then(|room| room.split_at_mut_checked(2))
@@ -73,13 +73,13 @@ impl<'a> Teller<'a> {
 
 impl Desk<'_> {
     /// Tells what a call is about.
-    pub(super) fn tell(&self, asked: &Asked, call: &Call) {
+    pub(super) fn tell(&self, asked: &TrappedCall, call: &Call) {
         let Some(teller) = &self.teller else { return };
         // What cannot be read is not told.
         let _ = match call {
             Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
             Call::Socket => {
-                teller.say(Seen::Socket, Errno::PERM.raw_os_error(), &[]);
+                teller.send(Seen::Socket, Errno::PERM.raw_os_error(), &[]);
                 Ok(())
             }
             Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
@@ -117,14 +117,14 @@ impl Desk<'_> {
     /// Tells that a name stays closed because it runs code later.
     pub(super) fn tell_protected(&self, real: &[u8]) {
         if let Some(teller) = &self.teller {
-            teller.say(Seen::Protected, 0, real);
+            teller.send(Seen::Protected, 0, real);
         }
     }
 
     fn tell_program(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         arguments: u64,
     ) -> Result<(), Errno> {
@@ -132,13 +132,13 @@ impl Desk<'_> {
             .target(asked, what, false)
             .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
         let path = self.absolute(asked, what)?;
-        teller.say(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
+        teller.send(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
         let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         if SHELLS.contains(&name) { self.tell_shell(teller, asked, arguments) } else { Ok(()) }
     }
 
     /// Tells what a shell was given to do: a text, or a file with one.
-    fn tell_shell(&self, teller: &Teller<'_>, asked: &Asked, arguments: u64) -> Result<(), Errno> {
+    fn tell_shell(&self, teller: &Teller<'_>, asked: &TrappedCall, arguments: u64) -> Result<(), Errno> {
         let mut is_text = false;
         for index in 1..ARGUMENTS {
             let mut pointer = [0; 8];
@@ -149,12 +149,12 @@ impl Desk<'_> {
                 [b'-', b'-', ..] => {}
                 [b'-' | b'+', options @ ..] => is_text |= options.contains(&b'c'),
                 script if is_text => {
-                    teller.say(Seen::ShellText, 0, script);
+                    teller.send(Seen::ShellText, 0, script);
                     return Ok(());
                 }
                 _ => {
                     let what = Named { at: libc::AT_FDCWD, path: text };
-                    teller.say(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
+                    teller.send(Seen::Script, 0, self.absolute(asked, &what)?.as_bytes());
                     return Ok(());
                 }
             }
@@ -165,7 +165,7 @@ impl Desk<'_> {
     fn tell_file(
         &self,
         teller: &Teller<'_>,
-        asked: &Asked,
+        asked: &TrappedCall,
         what: &Named,
         flags: OFlags,
     ) -> Result<(), Errno> {
@@ -190,25 +190,25 @@ impl Desk<'_> {
         let is_refusal =
             |errno: &Errno| [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS].contains(errno);
         if let Some(errno) = refusal.filter(is_refusal) {
-            teller.say(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(seen, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
 
     /// Tells that something cannot be made: its directory is not there, or cannot be written.
-    fn tell_making(&self, teller: &Teller<'_>, asked: &Asked, what: &Named) -> Result<(), Errno> {
+    fn tell_making(&self, teller: &Teller<'_>, asked: &TrappedCall, what: &Named) -> Result<(), Errno> {
         if self.target(asked, what, true).is_ok() {
             return Ok(());
         }
         let path = what.path.as_bytes();
         let parent = split(path).map_or(path, |split| split.parent);
-        let parent = Text::of(if parent.is_empty() { b"." } else { parent })?;
+        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
         let directory = self.target(asked, &Named { at: what.at, path: parent }, false);
         let writable = directory.and_then(|directory| {
             accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
         });
         if let Err(errno) = writable {
-            teller.say(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
+            teller.send(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
@@ -224,10 +224,10 @@ impl Desk<'_> {
     }
 
     /// A caller's path from the root.
-    fn absolute(&self, asked: &Asked, what: &Named) -> Result<Text, Errno> {
+    fn absolute(&self, asked: &TrappedCall, what: &Named) -> Result<Text, Errno> {
         let path = what.path.as_bytes();
         if path.first() == Some(&b'/') {
-            return Text::of(path);
+            return Text::from_bytes(path);
         }
         let base = self.base(asked, what.at, path).flatten().ok_or(Errno::NOENT)?;
         let mut whole = self.path_of(base.as_fd())?;
@@ -239,7 +239,7 @@ impl Desk<'_> {
     }
 }
 
-fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), Errno> {
+fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
     let socket = descriptor_of(asked.thread, descriptor)?;
     let address = rustix::net::getsockname(&socket)?;
     let port = match address.address_family() {
@@ -247,18 +247,18 @@ fn tell_port(teller: &Teller<'_>, asked: &Asked, descriptor: i32) -> Result<(), 
         rustix::net::AddressFamily::INET6 => rustix::net::SocketAddrV6::try_from(address)?.port(),
         _ => return Ok(()),
     };
-    teller.say(Seen::Port, 0, &port.to_ne_bytes());
+    teller.send(Seen::Port, 0, &port.to_ne_bytes());
     Ok(())
 }
 
 /// Tells an address of the Internet as the kernel has it.
-fn tell_address(teller: &Teller<'_>, asked: &Asked, address: u64, length: u64) -> Result<(), Errno> {
+fn tell_address(teller: &Teller<'_>, asked: &TrappedCall, address: u64, length: u64) -> Result<(), Errno> {
     /// As long as an IPv6 address with its port and scope.
     const LONGEST: usize = 28;
     let mut bytes = [0; LONGEST];
     let length = usize::try_from(length).map_or(LONGEST, |length| length.min(LONGEST));
     let bytes = bytes.get_mut(..length).unwrap_or_default();
     notify::read_memory(asked.thread, address, bytes)?;
-    teller.say(Seen::Address, 0, bytes);
+    teller.send(Seen::Address, 0, bytes);
     Ok(())
 }

@@ -18,7 +18,7 @@ impl Text {
         Self { bytes: [0; ROOM], length: 0 }
     }
 
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self, Errno> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Errno> {
         let mut text = Self::new();
         text.push(bytes)?;
         Ok(text)
@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     fn room_is_bounded() {
-        assert!(Text::of(&[b'x'; ROOM]).is_err());
-        let mut text = Text::of(&[b'x'; ROOM - 1]).unwrap();
+        assert!(Text::from_bytes(&[b'x'; ROOM]).is_err());
+        let mut text = Text::from_bytes(&[b'x'; ROOM - 1]).unwrap();
         assert_eq!(text.as_c().unwrap().to_bytes().len(), ROOM - 1);
         assert!(text.push(b"y").is_err());
         assert!(text.fill(|room| Ok(room.len())).is_err());
         assert_eq!(text.as_bytes(), b"");
-        assert!(Text::of(b"a\0b").unwrap().as_c().is_err());
+        assert!(Text::from_bytes(b"a\0b").unwrap().as_c().is_err());
     }
 }

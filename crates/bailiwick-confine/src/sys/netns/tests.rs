@@ -42,9 +42,9 @@ fn inside(name: &str) -> bool {
 
 fn request(grants: &[&str]) -> Request {
     let grants: Vec<_> = grants.iter().map(|text| text.parse().unwrap()).collect();
-    let authority = Authority::of(&grants).unwrap();
-    let plan = Plan::of("t", &authority, &HostFacts::unknown()).unwrap();
-    Request::of(&plan).unwrap()
+    let authority = Authority::from_capabilities(&grants).unwrap();
+    let plan = Plan::for_authority("t", &authority, &HostFacts::unknown()).unwrap();
+    Request::for_plan(&plan).unwrap()
 }
 
 fn opened(request: &Request) -> Sockets {
@@ -178,16 +178,18 @@ fn any_port_without_redirection_is_refused() {
 
 #[test]
 fn no_network_asks_for_nothing() {
-    let of = |authority: &Authority| Request::of(&Plan::of("t", authority, &HostFacts::unknown()).unwrap());
+    let of = |authority: &Authority| {
+        Request::for_plan(&Plan::for_authority("t", authority, &HostFacts::unknown()).unwrap())
+    };
     let none = of(&Authority::bottom()).unwrap();
     assert!(!none.egress && !none.is_entered());
     let any = of(&Authority::top()).unwrap();
     assert!(any.egress && any.any && !any.is_entered());
     let many: Vec<String> = (1..=17).map(|port| format!("net:connect:127.0.0.1:{port}")).collect();
     let grants: Vec<_> = many.iter().map(|text| text.parse().unwrap()).collect();
-    let authority = Authority::of(&grants).unwrap();
-    let plan = Plan::of("t", &authority, &HostFacts::unknown()).unwrap();
-    assert!(Request::of(&plan).is_err(), "there is no room for so many");
+    let authority = Authority::from_capabilities(&grants).unwrap();
+    let plan = Plan::for_authority("t", &authority, &HostFacts::unknown()).unwrap();
+    assert!(Request::for_plan(&plan).is_err(), "there is no room for so many");
 }
 
 #[test]

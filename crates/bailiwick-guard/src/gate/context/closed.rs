@@ -54,7 +54,7 @@ impl ToolContext {
             );
             return Some(Denial::new(code, message));
         }
-        let plan = Plan::of("tool", &self.authority, &HostFacts::unknown()).ok();
+        let plan = Plan::for_authority("tool", &self.authority, &HostFacts::unknown()).ok();
         let around = Around { home: self.shared.session.home(), plan: plan.as_ref() };
         let is_listed = role(text.as_bytes(), &around) == Role::Protected && !self.names(real, &around);
         if !is_listed && !self.is_run_by_git(path) {
@@ -85,7 +85,7 @@ impl ToolContext {
         })
     }
 
-    /// Whether a path is of the host's own trees or of Bailiwick's own folders.
+    /// Whether a path is of the host's own trees or of Bailiwick's own directories.
     pub(crate) fn is_never_granted(&self, path: &Path) -> bool {
         MASKED.iter().any(|tree| path.starts_with(tree))
             || self.shared.own.iter().any(|own| path.starts_with(own))

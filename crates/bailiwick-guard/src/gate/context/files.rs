@@ -1,13 +1,13 @@
-//! Folders that are looked into, and files that are replaced whole.
+//! Directories that are looked into, and files that are replaced whole.
 //!
-//! A folder is opened once, where it really lies; whoever walks it goes on from that descriptor and asks here what it
+//! A directory is opened once, where it really lies; whoever walks it goes on from that descriptor and asks here what it
 //! may see. One record covers all of it where the call may see everything below; otherwise every file that is opened
-//! has its own. A file is replaced by a new one beside it that takes its name, all relative to the opened folder, if
+//! has its own. A file is replaced by a new one beside it that takes its name, all relative to the opened directory, if
 //! the call may create and delete there; else it is written in place.
 //!
 //! Fails closed when containment cannot be decided (only what is covered by itself is seen), when the path keeps
-//! changing, and for what stays closed to every tool. Residual: a folder that is moved while it is open
-//! is still the folder that was checked.
+//! changing, and for what stays closed to every tool. Residual: a directory that is moved while it is open
+//! is still the directory that was checked.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -23,10 +23,10 @@ use rustix::io::Errno;
 
 use super::closed::Use;
 use super::{MAX_LOOKS, ToolContext};
-use crate::open::{How, NotOpened, WriteMode, open_exactly, open_folder};
+use crate::open::{How, NotOpened, WriteMode, open_directory, open_exactly};
 use crate::tool::ToolError;
 
-/// What is looked for in a folder.
+/// What is looked for in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// What lies there: any grant on a path shows its name.
@@ -35,10 +35,10 @@ pub(crate) enum Look {
     Contents,
 }
 
-/// A folder or file that was opened to be looked into.
+/// A directory or file that was opened to be looked into.
 #[derive(Debug)]
-pub(crate) struct Place {
-    /// The folder or file itself.
+pub(crate) struct OpenedPath {
+    /// The directory or file itself.
     pub(crate) file: File,
     /// Where it really lies.
     pub(crate) path: AbsPath,
@@ -75,7 +75,7 @@ pub(crate) struct Written {
 }
 
 impl Stamp {
-    pub(crate) fn of(file: &File) -> std::io::Result<Self> {
+    pub(crate) fn from_file(file: &File) -> std::io::Result<Self> {
         Ok(Self::from(&rustix::fs::fstat(file)?))
     }
 }
@@ -88,11 +88,11 @@ impl From<&Stat> for Stamp {
 }
 
 impl ToolContext {
-    /// Opens a folder or file to look into it and what lies below.
+    /// Opens a directory or file to look into it and what lies below.
     ///
     /// # Errors
     /// The denial, recorded, if nothing there may be seen; or the system's own reason.
-    pub(crate) fn open_place(&self, path: &str, look: Look) -> Result<Place, ToolError> {
+    pub(crate) fn open_place(&self, path: &str, look: Look) -> Result<OpenedPath, ToolError> {
         for _ in 0..MAX_LOOKS {
             let real = self.real(path)?;
             self.stay_out(&real, Use::Read)?;
@@ -107,14 +107,14 @@ impl ToolContext {
                 self.record(format!("look into {real}"), None)?;
             }
             match open_exactly(&real, How::Read) {
-                Ok(file) => return Ok(Place { file, path: real, whole: reach == Reach::Whole }),
+                Ok(file) => return Ok(OpenedPath { file, path: real, whole: reach == Reach::Whole }),
                 Err(not_opened) => self.look_again(path, not_opened)?,
             }
         }
         Err(self.restless(path))
     }
 
-    /// Whether `path`, met in an opened folder, may be seen by itself. Not recorded.
+    /// Whether `path`, met in an opened directory, may be seen by itself. Not recorded.
     pub(crate) fn may_see(&self, path: &AbsPath, look: Look) -> bool {
         !self.is_never_granted(Path::new(&path.to_string()))
             && self.scopes(look).iter().any(|scope| scope.covers(path))
@@ -125,7 +125,7 @@ impl ToolContext {
         self.reach(path, look) != Reach::Nothing
     }
 
-    /// May this file, met in an opened folder, be read?
+    /// May this file, met in an opened directory, be read?
     ///
     /// # Errors
     /// The denial, recorded.
@@ -187,7 +187,7 @@ impl ToolContext {
     fn replace_once(&self, real: &AbsPath, content: &[u8], only: Only) -> Result<Written, NotReplaced> {
         let old = if only == Only::New { None } else { existing(real)? };
         if let Only::Same(stamp) = only
-            && old.as_ref().map(Stamp::of).transpose()? != Some(stamp)
+            && old.as_ref().map(Stamp::from_file).transpose()? != Some(stamp)
         {
             return Err(NotReplaced::Other("it changed since it was read".to_owned()));
         }
@@ -226,15 +226,15 @@ impl ToolContext {
             self.check(request, || format!("{request} is not within the granted authority"))
                 .map_err(NotReplaced::Denied)?;
         }
-        let folder = open_folder(&parent)?;
+        let directory = open_directory(&parent)?;
         let kept = match old {
-            Some(old) => match kept(&folder, &name, old)? {
+            Some(old) => match kept(&directory, &name, old)? {
                 Some(kept) => Some(kept),
                 None => return Ok(false),
             },
             None => None,
         };
-        let Some(spare) = Spare::make(&folder, spare, kept.as_ref(), content)? else { return Ok(false) };
+        let Some(spare) = Spare::make(&directory, spare, kept.as_ref(), content)? else { return Ok(false) };
         spare.take_name(&name, only)
     }
 
@@ -250,7 +250,7 @@ impl ToolContext {
 
     fn reach(&self, path: &AbsPath, look: Look) -> Reach {
         let line = Capability::Fs { actions: FsActions::READ, path: PathPattern::below(path) };
-        let Ok(tree) = Authority::of(&[line]) else { return Reach::Nothing };
+        let Ok(tree) = Authority::from_capabilities(&[line]) else { return Reach::Nothing };
         let scopes = self.scopes(look);
         if scopes.iter().any(|scope| tree.read().within(scope).holds()) {
             return Reach::Whole;
@@ -298,26 +298,26 @@ impl From<Errno> for NotReplaced {
 
 /// A new file beside the one it is to replace. It goes unless it takes the name.
 struct Spare<'a> {
-    folder: &'a OwnedFd,
+    directory: &'a OwnedFd,
     name: String,
 }
 
 impl<'a> Spare<'a> {
-    /// Writes it; nothing if the folder takes no new files or the owner cannot be kept.
+    /// Writes it; nothing if the directory takes no new files or the owner cannot be kept.
     fn make(
-        folder: &'a OwnedFd,
+        directory: &'a OwnedFd,
         name: String,
         kept: Option<&Stat>,
         content: &[u8],
     ) -> Result<Option<Self>, NotReplaced> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_bits_retain(if kept.is_some() { 0o600 } else { 0o644 });
-        let made = match rustix::fs::openat(folder, &name, flags, mode) {
+        let made = match rustix::fs::openat(directory, &name, flags, mode) {
             Ok(made) => made,
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NAMETOOLONG) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let spare = Self { folder, name };
+        let spare = Self { directory, name };
         let mut file = File::from(made);
         file.write_all(content)?;
         if let Some(old) = kept {
@@ -335,7 +335,7 @@ impl<'a> Spare<'a> {
 
     fn take_name(self, name: &str, only: Only) -> Result<bool, NotReplaced> {
         let flags = if only == Only::New { RenameFlags::NOREPLACE } else { RenameFlags::empty() };
-        let renamed = rustix::fs::renameat_with(self.folder, &self.name, self.folder, name, flags);
+        let renamed = rustix::fs::renameat_with(self.directory, &self.name, self.directory, name, flags);
         match renamed {
             Ok(()) => {
                 std::mem::forget(self);
@@ -350,7 +350,7 @@ impl<'a> Spare<'a> {
 impl Drop for Spare<'_> {
     fn drop(&mut self) {
         // Nothing more can be done about it; its name says whose it is.
-        let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
 
@@ -364,9 +364,9 @@ fn existing(real: &AbsPath) -> Result<Option<File>, NotReplaced> {
 }
 
 /// What the new file keeps of the old one; nothing if it has more than a new file can be given.
-fn kept(folder: &OwnedFd, name: &str, old: &File) -> Result<Option<Stat>, NotReplaced> {
+fn kept(directory: &OwnedFd, name: &str, old: &File) -> Result<Option<Stat>, NotReplaced> {
     let stat = rustix::fs::fstat(old)?;
-    let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     if !there.is_ok_and(|there| Stamp::from(&there).file == Stamp::from(&stat).file) {
         return Err(NotOpened::Changed.into());
     }
@@ -383,19 +383,19 @@ fn kept(folder: &OwnedFd, name: &str, old: &File) -> Result<Option<Stat>, NotRep
     Ok(plain.then_some(stat))
 }
 
-/// The path of `name` in `folder`; nothing if that is no name.
-pub(crate) fn child(folder: &AbsPath, name: &str) -> Option<AbsPath> {
-    let folder = folder.to_string();
+/// The path of `name` in `directory`; nothing if that is no name.
+pub(crate) fn child(directory: &AbsPath, name: &str) -> Option<AbsPath> {
+    let directory = directory.to_string();
     let single = !name.contains('/') && !name.is_empty();
-    AbsPath::new(&format!("{}/{name}", folder.trim_end_matches('/'))).ok().filter(|_| single)
+    AbsPath::new(&format!("{}/{name}", directory.trim_end_matches('/'))).ok().filter(|_| single)
 }
 
-/// The folder of a path, and its name there.
+/// The directory of a path, and its name there.
 fn split(path: &AbsPath) -> Option<(AbsPath, String)> {
     let text = path.to_string();
-    let (folder, name) = text.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
-    let folder = AbsPath::new(if folder.is_empty() { "/" } else { folder }).ok()?;
-    Some((folder, name.to_owned()))
+    let (directory, name) = text.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+    let directory = AbsPath::new(if directory.is_empty() { "/" } else { directory }).ok()?;
+    Some((directory, name.to_owned()))
 }
 
 fn random() -> Result<String, NotReplaced> {
@@ -428,7 +428,7 @@ mod tests {
 
         async fn invoke(&self, args: Value, context: &ToolContext) -> Result<Output, ToolError> {
             let path = args["path"].as_str().unwrap();
-            let stamp = Stamp::of(&context.open_read(path)?).unwrap();
+            let stamp = Stamp::from_file(&context.open_read(path)?).unwrap();
             match args["meanwhile"].as_str() {
                 Some("gone") => std::fs::remove_file(path).unwrap(),
                 Some(text) => std::fs::write(path, text).unwrap(),

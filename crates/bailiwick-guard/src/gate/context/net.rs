@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[cfg(feature = "fetch")]
-use bailiwick_journal::format::{Decision, Kind};
+use bailiwick_journal::format::{Decision, RecordKind};
 use bailiwick_policy::authority::Request;
 use bailiwick_policy::net::{Host, NetRequest, canonical_ip, is_special};
 
@@ -49,7 +49,7 @@ impl ToolContext {
     #[cfg(feature = "fetch")]
     pub(crate) fn reached(&self, request: &NetRequest, address: IpAddr) {
         let event = self
-            .event(Kind::EgressAllowed, Decision::Allow)
+            .event(RecordKind::EgressAllowed, Decision::Allow)
             .with_capability(format!("net:connect:{}:{}", request.host(), request.port()))
             .with_reason(format!("reached at {address}"));
         // The request itself is recorded; a journal that takes no more refuses the next one.

@@ -51,7 +51,7 @@ pub(super) fn schema() -> Value {
                 "default": "safe",
                 "description": "What runs `cmd`; `bash` needs `exec:spawn:bash`.",
             },
-            "cwd": text("Where to run; the session's folder if absent."),
+            "cwd": text("Where to run; the session's directory if absent."),
             "env": {
                 "type": "object",
                 "additionalProperties": { "type": "string" },

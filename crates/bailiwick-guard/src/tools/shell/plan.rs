@@ -19,7 +19,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn of(context: &ToolContext) -> Result<Self, PlanError> {
+    pub(super) fn from_context(context: &ToolContext) -> Result<Self, PlanError> {
         let plan = shell_plan(context.authority(), context.own(), context.session())?;
         let granted = variables(&plan, context);
         Ok(Self { plan, granted })
@@ -37,7 +37,7 @@ impl Held {
     }
 }
 
-/// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these folders are
+/// The plan of the sandboxes that hold a call of `shell` to an authority on this host, where these directories are
 /// Bailiwick's own.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub(super) struct Stage {
 
 /// How one program ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum ProgramOutcome {
     Ended(Exit),
     /// There is no such program, or it cannot be started; the code is a shell's.
     Missing(i32, Error),
@@ -36,7 +36,7 @@ pub(super) enum Outcome {
 
 /// How a pipeline ended.
 pub(super) struct Ended {
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<ProgramOutcome>,
     pub(super) timed_out: bool,
     /// What was held, of every sandbox that was made.
     pub(super) held: Vec<Status>,
@@ -52,7 +52,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn of(context: &ToolContext) -> Self {
+    pub(super) fn from_context(context: &ToolContext) -> Self {
         let (recorder, names) = (context.recorder(), context.session().names().clone());
         Self { recorder, names, refusals: NetworkRefusals::default() }
     }
@@ -80,7 +80,7 @@ pub(super) async fn pipeline(
 /// A program that runs, or the reason why it does not.
 enum Slot {
     Running(Box<Launched>),
-    Over(Outcome),
+    Over(ProgramOutcome),
 }
 
 fn run(stages: Vec<Stage>, witness: &Witness, given_up: &OwnedFd, deadline: Instant) -> Result<Ended, Error> {
@@ -104,7 +104,7 @@ impl Slot {
         }
     }
 
-    fn outcome(self) -> Result<Outcome, Error> {
+    fn outcome(self) -> Result<ProgramOutcome, Error> {
         match self {
             Self::Running(launched) => ended(*launched),
             Self::Over(outcome) => Ok(outcome),
@@ -151,17 +151,17 @@ impl Slot {
     }
 
     fn settle(&mut self) -> Result<(), Error> {
-        let over = Self::Over(Outcome::Ended(Exit::Code(0)));
+        let over = Self::Over(ProgramOutcome::Ended(Exit::Code(0)));
         *self = Self::Over(std::mem::replace(self, over).outcome()?);
         Ok(())
     }
 }
 
 /// How a program ended; its end is recorded.
-fn ended(mut launched: Launched) -> Result<Outcome, Error> {
+fn ended(mut launched: Launched) -> Result<ProgramOutcome, Error> {
     let exit = launched.wait().map_err(Error::other)?;
     launched.finish(&exit.to_string()).map_err(Error::other)?;
-    Ok(Outcome::Ended(exit))
+    Ok(ProgramOutcome::Ended(exit))
 }
 
 /// Starts one program; that there is none is said on its errors and is no fault.
@@ -178,7 +178,7 @@ fn start(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, Error
                 // A reader that is gone need not hear it.
                 drop(std::fs::File::from(errors).write_all(format!("{name}: {why}\n").as_bytes()));
             }
-            Ok(Slot::Over(Outcome::Missing(code, why)))
+            Ok(Slot::Over(ProgramOutcome::Missing(code, why)))
         }
         Err((None, why)) => Err(why),
     }

@@ -1,7 +1,7 @@
 //! Scripts: the part of the shell's language whose every program and file is known before anything runs.
 //!
 //! A text is read into [`Script`]; what lies outside the subset is refused by its name. [`admit`] walks every way that
-//! the script can take and asks for each program, file and folder on it, all before the first one starts; [`execute`]
+//! the script can take and asks for each program, file and directory on it, all before the first one starts; [`execute`]
 //! then takes one of those ways.
 //!
 //! Fails closed when: anything is outside, unknown or denied. Then nothing has run and no file was made.
@@ -15,7 +15,7 @@ mod words;
 
 pub(super) use act::{State, Surroundings};
 pub(super) use admit::admit;
-pub(super) use execute::{Ending, Execution, Last, Three};
+pub(super) use execute::{Ending, Execution, Last, StdioFds};
 
 use brush_parser::ast;
 

@@ -14,7 +14,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 
-use super::Asked;
+use super::FetchRequest;
 use super::connect::Stream;
 use super::decode::{DecodeError, Decoder, Fed};
 use super::target::Target;
@@ -62,7 +62,7 @@ pub(super) enum ExchangeError {
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     target: &Target,
-    asked: &Asked,
+    asked: &FetchRequest,
 ) -> Result<Answered, ExchangeError> {
     let broken = |error: hyper::Error| ExchangeError::Unusable(target.host.to_string(), chain(&error));
     let mut builder = http1::Builder::new();
@@ -97,7 +97,7 @@ fn request(target: &Target, method: Method) -> Result<Request<Empty<Bytes>>, Exc
 }
 
 /// Reads the body until it ends or enough of it is there.
-async fn read(response: Response<Incoming>, asked: &Asked) -> Result<(Vec<u8>, bool), ExchangeError> {
+async fn read(response: Response<Incoming>, asked: &FetchRequest) -> Result<(Vec<u8>, bool), ExchangeError> {
     let coding = header(&response, &CONTENT_ENCODING);
     let mut decoder = Decoder::new(coding.as_deref(), asked.max_bytes)?;
     let mut body = response.into_body();

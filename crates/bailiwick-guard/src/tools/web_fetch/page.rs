@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::exchange::Answer;
 use super::reader::{FetchedPage, PageReader, Reader};
 use super::target::Target;
-use super::{Asked, failed};
+use super::{FetchRequest, failed};
 use crate::offload::CancelFlag;
 use crate::tool::ToolError;
 
@@ -29,7 +29,7 @@ struct Content {
 
 /// The result of the call.
 pub(super) async fn answer(
-    asked: &Asked,
+    asked: &FetchRequest,
     target: &Target,
     hops: usize,
     answer: Answer,
@@ -43,7 +43,7 @@ pub(super) async fn answer(
         "content_type": answer.content_type.clone().map(harmless),
     });
     let mut base64 = None;
-    let page = match Sort::of(answer.content_type.as_deref(), &answer.body) {
+    let page = match Sort::detect(answer.content_type.as_deref(), &answer.body) {
         Sort::Nothing => Content::plain("none", String::new()),
         Sort::Binary => {
             base64 = asked.raw.then(|| STANDARD.encode(&answer.body));
@@ -109,7 +109,7 @@ enum Sort {
 }
 
 impl Sort {
-    fn of(content_type: Option<&str>, body: &[u8]) -> Self {
+    fn detect(content_type: Option<&str>, body: &[u8]) -> Self {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let essence = essence.to_ascii_lowercase();
         let readable = ["application/json", "application/javascript", "application/xml", "application/yaml"];

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bailiwick_launch::{
     Command, Exit, Fault, HostPlanner, Launch, LaunchError, Launched, PlanError, RecordError, Recorder, Stdio,
 };
-use bailiwick_page::{Kind, Page};
+use bailiwick_page::{Page, PageKind};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::manifest::Limits;
 
@@ -138,7 +138,7 @@ pub(super) fn read_in_process(page: FetchedPage) -> Result<ReadPage, PageError> 
 
 /// The source of a page, not parsed: for a process that must not hold a parser and has no program for it.
 pub(super) fn source_of_page(page: FetchedPage) -> ReadPage {
-    ReadPage { page: Page::plain(Kind::Source, page.html), reader: PageReader::None }
+    ReadPage { page: Page::plain(PageKind::Source, page.html), reader: PageReader::None }
 }
 
 /// `bailiwick-page`: reads pages in a sandbox without any grant. It serves the version of Bailiwick that it was built with,

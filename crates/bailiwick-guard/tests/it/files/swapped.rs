@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Swaps `door` between a folder inside and a link to the secret, as fast as it can.
+/// Swaps `door` between a directory inside and a link to the secret, as fast as it can.
 fn swapping(scene: &Scene, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     let at = |name: &str| scene.base.join("in").join(name);
     let (door, aside, link) = (at("door"), at("aside"), at("link"));
@@ -18,7 +18,7 @@ fn swapping(scene: &Scene, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()>
 }
 
 #[test]
-fn swapped_folders_lead_no_tool_out() {
+fn swapped_directories_lead_no_tool_out() {
     let scene = Scene::new().with(&[
         ("in/door/file", "public"),
         ("out/file", "SECRET"),

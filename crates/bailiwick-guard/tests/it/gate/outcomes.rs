@@ -83,20 +83,20 @@ fn every_check_leaves_an_event_with_the_risk_and_whether_it_was_declared() {
         })
         .collect();
     let (high, git, rm) = (Some("high".to_owned()), "start git".to_owned(), "exec:spawn:rm".to_owned());
-    let demanded = || (Kind::CapabilityGranted, "exec:spawn:git".to_owned(), high.clone(), Some(true));
-    let called = |risk: &Option<String>| (Kind::ToolCalled, String::new(), risk.clone(), None);
-    let finished = |risk: &Option<String>| (Kind::ToolFinished, String::new(), risk.clone(), None);
+    let demanded = || (RecordKind::CapabilityGranted, "exec:spawn:git".to_owned(), high.clone(), Some(true));
+    let called = |risk: &Option<String>| (RecordKind::ToolCalled, String::new(), risk.clone(), None);
+    let finished = |risk: &Option<String>| (RecordKind::ToolFinished, String::new(), risk.clone(), None);
     let expected = [
         called(&high),
         demanded(),
-        (Kind::CapabilityGranted, git.clone(), high.clone(), Some(true)),
+        (RecordKind::CapabilityGranted, git.clone(), high.clone(), Some(true)),
         finished(&high),
         called(&high),
         demanded(),
-        (Kind::CapabilityDenied, rm, high.clone(), Some(false)),
+        (RecordKind::CapabilityDenied, rm, high.clone(), Some(false)),
         finished(&high),
         called(&None),
-        (Kind::CapabilityGranted, git, None, None),
+        (RecordKind::CapabilityGranted, git, None, None),
         finished(&None),
     ];
     assert_eq!(seen, expected);

@@ -1,4 +1,4 @@
-//! A folder to work in, a secret beside it, and a registry with the shell.
+//! A directory to work in, a secret beside it, and a registry with the shell.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,11 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// The folder may be read and written, and these programs started.
+    /// The directory may be read and written, and these programs started.
     pub(super) fn new(programs: &[&str]) -> Self {
         let temp = tempfile::tempdir().unwrap();
-        for folder in ["work/sub", "outside"] {
-            std::fs::create_dir_all(temp.path().join(folder)).unwrap();
+        for directory in ["work/sub", "outside"] {
+            std::fs::create_dir_all(temp.path().join(directory)).unwrap();
         }
         for file in ["work/a.txt", "work/b.txt", "work/.hidden", "work/sub/c.txt", "outside/secret"] {
             std::fs::write(temp.path().join(file), format!("{file}\n")).unwrap();

@@ -70,7 +70,7 @@ fn all_files_are_not_the_hosts_own_nor_ours() {
 }
 
 #[test]
-fn a_pattern_says_nothing_of_folders_outside() {
+fn a_pattern_says_nothing_of_directories_outside() {
     let desk = Desk::new(&["echo"]);
     let outside = desk.outside().display().to_string();
     std::os::unix::fs::symlink(desk.outside(), desk.work().join("link")).unwrap();

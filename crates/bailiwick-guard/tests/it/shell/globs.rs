@@ -65,7 +65,7 @@ const PARTS: [&str; 48] = [
     r"b\ *",
 ];
 
-/// A folder far enough inside what is granted that `..` stays inside too.
+/// A directory far enough inside what is granted that `..` stays inside too.
 const HERE: &str = "1/2/3/4/here";
 
 fn desk() -> Desk {
@@ -75,8 +75,8 @@ fn desk() -> Desk {
 }
 
 fn fill(work: &std::path::Path) {
-    for folder in ["ab/ab", "ab/cd.txt", ".dot/in", "b c/a", "é", "..x", "A", "sub/ab"] {
-        std::fs::create_dir_all(work.join(folder)).unwrap();
+    for directory in ["ab/ab", "ab/cd.txt", ".dot/in", "b c/a", "é", "..x", "A", "sub/ab"] {
+        std::fs::create_dir_all(work.join(directory)).unwrap();
     }
     for file in ["*", "]x", "[a", "-f", "aé", "ab/ab/deep.txt", "b c/a.txt", ".dot/in/a", "Z.txt", "a-b"] {
         std::fs::write(work.join(file), file).unwrap();
@@ -161,7 +161,7 @@ fn patterns_become_what_they_become_in_bash() {
 }
 
 #[test]
-fn what_stands_before_a_slash_is_a_folder() {
+fn what_stands_before_a_slash_is_a_directory() {
     let desk = desk();
     desk.says("rm -rf */");
     for gone in ["ab", "é", "A", "b c"] {
@@ -172,9 +172,9 @@ fn what_stands_before_a_slash_is_a_folder() {
     }
 }
 
-/// A link out of what is granted is no folder here, as it is none inside the sandbox.
+/// A link out of what is granted is no directory here, as it is none inside the sandbox.
 #[test]
-fn links_that_lead_outside_are_no_folders() {
+fn links_that_lead_outside_are_no_directories() {
     let desk = desk();
     symlink(desk.outside(), desk.work().join("out")).unwrap();
     let said = desk.says(r"printf '%s\n' o*/ o*/* o*/secret o*");

@@ -261,7 +261,7 @@ fn a_denied_script_costs_nothing_and_starts_nothing() {
 }
 
 #[test]
-fn a_folder_is_what_it_was_when_the_command_runs() {
+fn a_directory_is_what_it_was_when_the_command_runs() {
     let desk = Desk::new(&["echo", "mkdir", "rm", "cat"]);
     let refused = desk.refuses("cd nowhere; echo x > ../../outside/new");
     assert!(refused.contains("write of"), "{refused}");

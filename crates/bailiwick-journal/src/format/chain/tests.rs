@@ -1,6 +1,6 @@
 //! Every way to damage a chain is named and located; a whole one is accepted, across texts too.
 use super::*;
-use crate::format::{Kind, SealKind};
+use crate::format::{RecordKind, SealKind};
 
 fn session(name: &str) -> SessionId {
     name.parse().unwrap()
@@ -11,7 +11,7 @@ fn lines(name: &str, count: u64) -> Vec<Vec<u8>> {
     (0..count)
         .map(|time| {
             let mut out = Vec::new();
-            chain.push_event(&Event::new(Kind::ToolCalled).at(time).with_tool("t"), &mut out);
+            chain.push_event(&Event::new(RecordKind::ToolCalled).at(time).with_tool("t"), &mut out);
             out
         })
         .collect()
@@ -72,7 +72,7 @@ fn every_damage_is_named_and_located() {
         l[3] = rehashed(&lines("b", 6)[3], |body| body.replace("\"session\":\"b\"", "\"session\":\"a\""));
     };
     assert_eq!(with(&renamed), Some((4, Tamper::Edited)));
-    let one = Digest::of(b"").to_string();
+    let one = Digest::sha256(b"").to_string();
     let genesis = |l: &mut Vec<Vec<u8>>| {
         l[0] = rehashed(&l[0], |body| body.replace(&Digest::ZERO.to_string(), &one));
     };
@@ -95,14 +95,14 @@ fn a_refusal_of_the_caller_is_located_too() {
 fn a_seal_signs_all_it_says_and_comes_back() {
     let mut chain = Chain::genesis(session("a"));
     let mut out = Vec::new();
-    chain.push_event(&Event::new(Kind::Fault), &mut out);
+    chain.push_event(&Event::new(RecordKind::Fault), &mut out);
     let start = out.len();
     let seal = Seal {
         kind: SealKind::Head,
         session: session("a"),
         point: chain.last(),
         time: 7,
-        key: Digest::of(b"key"),
+        key: Digest::sha256(b"key"),
     };
     let mut signed = Vec::new();
     let sign = |bytes: &[u8]| {
@@ -114,11 +114,14 @@ fn a_seal_signs_all_it_says_and_comes_back() {
     assert!(line.hash_holds());
     assert_eq!(line.seal_kind(), Some(SealKind::Head));
     let (key, signature, bytes) = line.signed_bytes().unwrap();
-    assert_eq!((key, signature, bytes), (Digest::of(b"key"), Signature::from_bytes([9; 64]), signed.clone()));
+    assert_eq!(
+        (key, signature, bytes),
+        (Digest::sha256(b"key"), Signature::from_bytes([9; 64]), signed.clone())
+    );
     let body = signed.strip_prefix(SEAL_DOMAIN).unwrap();
     let value: serde_json::Value = serde_json::from_slice(body).unwrap();
     assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), body);
-    assert!(matches!(line.record().unwrap().entry, crate::format::Entry::Seal(back, _) if back == seal));
+    assert!(matches!(line.record().unwrap().entry, crate::format::RecordBody::Seal(back, _) if back == seal));
     assert_eq!(verify_lines(&mut Chain::genesis(session("a")), &out, |_, _| Ok(())), Ok(2));
 }
 

@@ -22,7 +22,7 @@ fn enforcement_pairs() -> impl Strategy<Value = Enforcement> {
 
 prop_compose! {
     fn facts()(
-        kind in proptest::sample::select(Kind::ALL.to_vec()),
+        kind in proptest::sample::select(RecordKind::ALL.to_vec()),
         decision in proptest::option::of(proptest::sample::select(Decision::ALL.to_vec())),
         time in 0..=crate::format::MAX_INTEGER,
         parent in proptest::option::of(0..=crate::format::MAX_INTEGER),
@@ -141,7 +141,7 @@ proptest! {
         if let Ok(parsed) = Line::parse(&line) {
             let record = parsed.record().unwrap();
             let mut again = Vec::new();
-            let place = encode::Place {
+            let place = encode::ChainPosition {
                 session: record.session.as_str(),
                 seq: record.seq,
                 prev: &record.prev,
@@ -156,7 +156,7 @@ proptest! {
 
 /// A line with a right hash around `body`.
 fn line_of(body: &str) -> Vec<u8> {
-    let hash = Digest::of(body.as_bytes());
+    let hash = Digest::sha256(body.as_bytes());
     format!("{},\"hash\":\"{hash}\"}}", body.strip_suffix('}').unwrap()).into_bytes()
 }
 
@@ -230,7 +230,7 @@ fn a_line_has_a_greatest_length_and_ends_in_its_hash() {
 
 #[test]
 fn tools_are_compared_as_they_were_meant() {
-    let line = encoded(&Event::new(Kind::Fault).with_tool("a\"b"));
+    let line = encoded(&Event::new(RecordKind::Fault).with_tool("a\"b"));
     assert!(Line::parse(&line).unwrap().is_for_tool("a\"b"));
     assert!(!Line::parse(&line).unwrap().is_for_tool("a\\\"b"));
 }
@@ -243,14 +243,14 @@ fn a_line_of_the_first_version_is_read_and_has_nothing_of_the_second() {
         line.pop();
         line
     };
-    let first = line(&Event::new(Kind::SandboxStarted).with_tool("true"));
+    let first = line(&Event::new(RecordKind::SandboxStarted).with_tool("true"));
     assert!(first.windows(6).any(|window| window == b"\"v\":1,"));
     let record = Line::parse(&first).unwrap().record().unwrap();
     assert_eq!((record.version, record.event().unwrap().tool()), (1, Some("true")));
     for event in [
-        Event::new(Kind::SandboxEnded),
-        Event::new(Kind::ToolCalled).with_agent("hook-1"),
-        Event::new(Kind::EgressAllowed).with_origin("a.toml:3"),
+        Event::new(RecordKind::SandboxEnded),
+        Event::new(RecordKind::ToolCalled).with_agent("hook-1"),
+        Event::new(RecordKind::EgressAllowed).with_origin("a.toml:3"),
     ] {
         assert_eq!(Line::parse(&line(&event)).unwrap_err(), LineError::Misplaced, "{event:?}");
     }

@@ -46,7 +46,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn of(message: &'a ClientMessage) -> Self {
+    pub(super) fn from_message(message: &'a ClientMessage) -> Self {
         match message {
             ClientMessage::Request { id, method, params, .. } => {
                 Self { id: Some(id), method: Some(method), params: Some(params) }

@@ -27,9 +27,9 @@ pub(super) struct Server {
 impl Server {
     /// The mirror, behind a token.
     pub(super) fn start(limits: Limits) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let token = Token::random().unwrap();
-        let file = token.write(&folder.path().join("token")).unwrap();
+        let file = token.write(&directory.path().join("token")).unwrap();
         let text = std::fs::read_to_string(file.path()).unwrap();
         let mirror = Mirror::default();
         let handler = mirror.clone();

@@ -114,7 +114,8 @@ fn parse_http(text: &str, scope: &str, schemes: &[Scheme]) -> Result<Capability,
     refinements.finish("net:http")?;
     let (methods, url) = split_methods(text, scope)?;
     let Some(url) = url else {
-        let speech = Speech::Http { schemes: Schemes::of(schemes), methods, path: PathPattern::everything() };
+        let speech =
+            Speech::Http { schemes: Schemes::from_list(schemes), methods, path: PathPattern::everything() };
         return Ok(Capability::Net(NetRule::new(HostPattern::Any, PortRange::ANY, private, speech)));
     };
     let scheme = check_scheme(text, url, schemes)?;
@@ -134,7 +135,7 @@ fn parse_http(text: &str, scope: &str, schemes: &[Scheme]) -> Result<Capability,
             pattern
         }
     };
-    let speech = Speech::Http { schemes: Schemes::of(&[scheme]), methods, path };
+    let speech = Speech::Http { schemes: Schemes::from_list(&[scheme]), methods, path };
     Ok(Capability::Net(NetRule::new(host, ports, private, speech)))
 }
 
@@ -176,7 +177,7 @@ fn split_methods<'a>(text: &str, scope: &'a str) -> Result<(Methods, Option<&'a 
         }
         methods.push(method);
     }
-    Ok((Methods::of(methods), url))
+    Ok((Methods::from_methods(methods), url))
 }
 
 fn check_scheme(text: &str, url: &str, schemes: &[Scheme]) -> Result<Scheme, Finding> {

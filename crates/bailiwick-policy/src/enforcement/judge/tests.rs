@@ -34,7 +34,7 @@ const LINES: [&str; 22] = [
 
 fn plan(lines: &[&str], limits: Limits) -> Plan {
     let granted = CapabilitySet::new(lines.iter().copied()).unwrap();
-    Plan::of("test", granted.authority(), &HostFacts::unknown()).unwrap().with_limits(limits)
+    Plan::for_authority("test", granted.authority(), &HostFacts::unknown()).unwrap().with_limits(limits)
 }
 
 fn lines() -> impl Strategy<Value = Vec<&'static str>> {
@@ -181,7 +181,7 @@ proptest! {
 #[test]
 fn no_local_service_is_held_where_all_are_granted() {
     let everything = crate::caveats::Caveats::top().authority().unwrap();
-    let plan = Plan::of("test", &everything, &HostFacts::unknown()).unwrap();
+    let plan = Plan::for_authority("test", &everything, &HostFacts::unknown()).unwrap();
     let none = Words::exact("the filter refuses local sockets");
     let some = DeclaredServices::Supervised(Words::exact("the filter asks the supervisor"));
     let filtered = ServiceMechanism::Filtered { none, wider_with_files: &[], some };

@@ -4,11 +4,11 @@
 
 use bailiwick_policy::capability::{Capability, CapabilitySet};
 
-use super::folder;
+use super::directory;
 
 /// How many questions there are, and which have another answer.
 pub(super) fn run() -> (usize, Vec<String>) {
-    let file = std::fs::read_to_string(folder().join("decisions")).unwrap();
+    let file = std::fs::read_to_string(directory().join("decisions")).unwrap();
     let (mut count, mut wrong) = (0, Vec::new());
     for (index, line) in
         file.lines().enumerate().filter(|(_, line)| !(line.is_empty() || line.starts_with('#')))

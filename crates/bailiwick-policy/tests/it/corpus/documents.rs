@@ -13,20 +13,20 @@ use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
 
 use super::lines::describe;
-use super::{Seen, files, folder, updating};
+use super::{Seen, directory, files, updating};
 
-/// A kind of document: its folder, and how a text of it is read and written back.
+/// A kind of document: its directory, and how a text of it is read and written back.
 pub(super) struct Kind {
-    pub(super) folder: &'static str,
+    pub(super) directory: &'static str,
     read: fn(&str) -> Result<String, Findings>,
 }
 
 pub(super) const KINDS: &[Kind] = &[
-    Kind { folder: "manifest", read: read_manifest },
-    Kind { folder: "caveats", read: read_caveats },
-    Kind { folder: "snapshot", read: read_snapshot },
+    Kind { directory: "manifest", read: read_manifest },
+    Kind { directory: "caveats", read: read_caveats },
+    Kind { directory: "snapshot", read: read_snapshot },
     Kind {
-        folder: "accept",
+        directory: "accept",
         read: |text| Accepted::parse(text).map(|risks| format!("{} accepted\n", risks.len())),
     },
 ];
@@ -59,7 +59,7 @@ fn read_snapshot(text: &str) -> Result<String, Findings> {
 /// Reads every document of a kind.
 pub(super) fn run(kind: &Kind) -> Seen {
     let _held = files();
-    let root = folder().join(kind.folder);
+    let root = directory().join(kind.directory);
     let mut cases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in std::fs::read_dir(&root).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
@@ -73,15 +73,15 @@ pub(super) fn run(kind: &Kind) -> Seen {
             extensions.iter().filter(|own| *own == "toml" || *own == "json").collect();
         match &*sources {
             [source] => case(kind, &root, &stem, source, &extensions, &mut seen),
-            [] => seen.wrong.push(format!("{}/{stem}: an expectation of nothing", kind.folder)),
-            _ => seen.wrong.push(format!("{}/{stem}: two documents of one name", kind.folder)),
+            [] => seen.wrong.push(format!("{}/{stem}: an expectation of nothing", kind.directory)),
+            _ => seen.wrong.push(format!("{}/{stem}: two documents of one name", kind.directory)),
         }
     }
     seen
 }
 
 fn case(kind: &Kind, root: &Path, stem: &str, source: &str, extensions: &[String], seen: &mut Seen) {
-    let name = format!("{}/{stem}.{source}", kind.folder);
+    let name = format!("{}/{stem}.{source}", kind.directory);
     let text = std::fs::read_to_string(root.join(format!("{stem}.{source}"))).unwrap();
     let (answer, written) = match (kind.read)(&text) {
         Ok(canonical) => {

@@ -7,7 +7,7 @@ use bailiwick_policy::capability::{Capability, MAX_CAPABILITY};
 use bailiwick_policy::finding::{Code, Finding};
 use bailiwick_policy::path::{MAX_GLOB_PARTS, MAX_PATH};
 
-use super::{Seen, files, folder, updating};
+use super::{Seen, directory, files, updating};
 
 const ARROW: &str = " ⇒";
 
@@ -64,7 +64,7 @@ pub(super) fn describe(finding: &Finding) -> Result<String, String> {
 /// Compares every line of a file with what `say` answers for its text, or rewrites the file.
 fn run(name: &str, say: impl Fn(&str, &mut Seen) -> Result<String, String>) -> Seen {
     let _held = files();
-    let path = folder().join(name);
+    let path = directory().join(name);
     let file = std::fs::read_to_string(&path).unwrap();
     let mut seen = Seen::default();
     let mut texts = std::collections::BTreeSet::new();

@@ -1,6 +1,6 @@
 //! What a person could do about a denial.
 
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::facts::HostFacts;
@@ -31,7 +31,7 @@ const ADVICE: [(DenialCode, &str); 17] = [
     (DenialCode::RewriteLoop, "mend the interceptors: they rewrite what they rewrote"),
     (DenialCode::PathUnreadable, "write the path so that it can be judged: clean and absolute"),
     (DenialCode::PathChanged, "find out who changes the path while it is used"),
-    (DenialCode::PathNotAFile, "name a plain file or a folder"),
+    (DenialCode::PathNotAFile, "name a plain file or a directory"),
     (DenialCode::RecordRefused, "make room for the journal: nothing runs unrecorded"),
 ];
 
@@ -42,7 +42,7 @@ const PASTE: &str = "the manifest must declare it and the session's grant cover 
 const FILES: &str = "the tool's `capabilities` must declare it, and its `policy.filesystem` if it has one";
 
 impl Remedy {
-    pub(super) fn of(event: &Event, code: Option<DenialCode>) -> Self {
+    pub(super) fn for_event(event: &Event, code: Option<DenialCode>) -> Self {
         let recorded = event.capability().unwrap_or_default();
         // all or nothing: part of a grant would not allow it
         let lines: Vec<Capability> =
@@ -52,7 +52,7 @@ impl Remedy {
             Some(advice) => advice,
             None if code == Some(DenialCode::ArgumentOutsidePolicy) && !lines.is_empty() => FILES,
             None if !lines.is_empty() => PASTE,
-            None if event.kind() == Kind::ApprovalDecided => A_PERSON,
+            None if event.kind() == RecordKind::ApprovalDecided => A_PERSON,
             None => NO_GRANT,
         };
         let manifest = event.tool().and_then(|tool| manifest(tool, &lines));
@@ -82,8 +82,8 @@ impl Remedy {
 pub(super) fn meaning(event: &Event) -> &'static str {
     match (event.code(), event.kind()) {
         (Some("tool-not-found"), _) => "there is no tool of that name",
-        (None, Kind::ApprovalDecided) => "a person was asked and did not consent",
-        (Some(code), Kind::EgressDenied) => of_network(code).unwrap_or(UNKNOWN),
+        (None, RecordKind::ApprovalDecided) => "a person was asked and did not consent",
+        (Some(code), RecordKind::EgressDenied) => of_network(code).unwrap_or(UNKNOWN),
         _ => UNKNOWN,
     }
 }
@@ -134,8 +134,9 @@ mod tests {
     #[test]
     fn a_grant_that_cannot_be_read_is_not_offered() {
         for text in ["", "exec:spawn:git\nnonsense", "fs:read:relative", "exec:spawn:a\"]\nx=["] {
-            let event = Event::new(Kind::CapabilityDenied).with_tool("t").with_capability(text.to_owned());
-            let remedy = Remedy::of(&event, Some(DenialCode::ExecNotGranted));
+            let event =
+                Event::new(RecordKind::CapabilityDenied).with_tool("t").with_capability(text.to_owned());
+            let remedy = Remedy::for_event(&event, Some(DenialCode::ExecNotGranted));
             assert!(remedy.lines().is_empty() && remedy.manifest().is_none(), "{text}");
         }
     }

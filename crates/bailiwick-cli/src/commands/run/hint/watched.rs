@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bailiwick_guardrails::shell;
 use bailiwick_launch::{Observation, Observations};
-use bailiwick_policy::plan::{Network, PROGRAM_FOLDERS, Plan};
+use bailiwick_policy::plan::{Network, PROGRAM_DIRECTORIES, Plan};
 
 use super::{is_masked, is_visible, is_written_plainly};
 
@@ -147,17 +147,19 @@ fn programs(seen: &Observations, command: &[OsString], here: &Path) -> Vec<Strin
     named.into_iter().take(MOST).map(note).collect()
 }
 
-/// Whether a path is that of a program in a folder for programs.
+/// Whether a path is that of a program in a directory for programs.
 fn is_program(path: &Path) -> bool {
-    let folder = path.parent().and_then(Path::to_str);
-    folder.is_some_and(|folder| PROGRAM_FOLDERS.contains(&folder)) && path.is_file()
+    let directory = path.parent().and_then(Path::to_str);
+    directory.is_some_and(|directory| PROGRAM_DIRECTORIES.contains(&directory)) && path.is_file()
 }
 
 /// A program as a grant names it: by its name where that leads to the same file.
 fn program_grant(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let by_name =
-        PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
+    let by_name = PROGRAM_DIRECTORIES
+        .iter()
+        .map(|directory| Path::new(directory).join(name))
+        .find(|path| path.is_file());
     let is_same = by_name.is_some_and(|found| found.canonicalize().ok() == path.canonicalize().ok());
     let text = if is_same { name } else { path.to_str()? };
     is_written_plainly(text).then(|| text.to_owned())
@@ -168,8 +170,8 @@ fn own_text(command: &[OsString], here: &Path) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let name = Path::new(program).file_name()?;
     if !["sh", "bash", "dash"].map(OsStr::new).contains(&name) {
-        let in_folder = |folder: &&str| Path::new(*folder).join(program);
-        let by_name = || PROGRAM_FOLDERS.iter().map(in_folder).find(|path| path.is_file());
+        let in_directory = |directory: &&str| Path::new(*directory).join(program);
+        let by_name = || PROGRAM_DIRECTORIES.iter().map(in_directory).find(|path| path.is_file());
         let has_slash = Path::new(program).components().count() > 1;
         let path = if has_slash { here.join(program) } else { by_name()? };
         return script_text(&path).filter(|text| text.starts_with("#!") && is_for_shell(text));

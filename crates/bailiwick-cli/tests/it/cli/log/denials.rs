@@ -1,7 +1,7 @@
 //! `bailiwick log why`: the grant it offers allows what was denied.
 
 use super::Demo;
-use bailiwick_journal::format::{Decision, Event, Kind};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_journal::{Journal, Options};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{Capability, Program};
@@ -93,7 +93,7 @@ fn hostile_text_never_reaches_the_terminal() {
     let nasty = "x\u{1b}[2J\u{202e}\"]\n[[tools]]\nname = \"other\"\r\u{9b}31m";
     let journal = Journal::open(&demo.dir(), "nasty".parse().unwrap(), Options::default()).unwrap();
     for capability in ["exec:spawn:git", nasty] {
-        let event = Event::new(Kind::CapabilityDenied).with_decision(Decision::Deny);
+        let event = Event::new(RecordKind::CapabilityDenied).with_decision(Decision::Deny);
         let event =
             event.with_tool(nasty.to_owned()).with_server(nasty.to_owned()).with_reason(nasty.to_owned());
         let code = if capability == nasty { nasty.to_owned() } else { "exec-not-granted".to_owned() };

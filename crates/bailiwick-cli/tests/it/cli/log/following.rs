@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use bailiwick_journal::format::{Event, Kind};
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options};
 
 use super::Demo;
@@ -25,7 +25,7 @@ fn follow(demo: &Demo) -> (Child, Lines<BufReader<ChildStdout>>) {
 
 fn append(demo: &Demo, session: &str) -> Journal {
     let journal = Journal::open(&demo.dir(), session.parse().unwrap(), Options::default()).unwrap();
-    journal.append(Event::new(Kind::Fault).with_code("first")).unwrap();
+    journal.append(Event::new(RecordKind::Fault).with_code("first")).unwrap();
     journal
 }
 
@@ -48,7 +48,7 @@ fn new_events_of_any_session_are_shown_until_an_interrupt() {
     let (child, mut lines) = follow(&demo);
     let journal = append(&demo, "new");
     assert!(lines.next().unwrap().unwrap().contains("\"session\":\"new\""));
-    journal.append(Event::new(Kind::Fault).with_code("second")).unwrap();
+    journal.append(Event::new(RecordKind::Fault).with_code("second")).unwrap();
     assert!(lines.next().unwrap().unwrap().contains("\"code\":\"second\""));
     drop(append(&demo, "demo"));
     assert!(lines.next().unwrap().unwrap().contains("\"session\":\"demo\""));
@@ -59,7 +59,7 @@ fn new_events_of_any_session_are_shown_until_an_interrupt() {
 }
 
 #[test]
-fn it_ends_when_nobody_reads_even_if_nothing_happens() {
+fn it_ends_when_the_output_is_closed_even_if_nothing_happens() {
     let demo = Demo::new();
     let (child, lines) = follow(&demo);
     drop(lines);

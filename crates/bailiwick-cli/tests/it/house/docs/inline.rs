@@ -34,7 +34,9 @@ impl Helps {
     fn unknown(&mut self, span: &str) -> Option<String> {
         let mut words = span.strip_prefix("bailiwick ")?.split_whitespace();
         let command = words.next().filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()))?;
-        let Some(help) = self.of(command) else { return Some(format!("`{span}`: no command `{command}`")) };
+        let Some(help) = self.help_of(command) else {
+            return Some(format!("`{span}`: no command `{command}`"));
+        };
         // Behind `--` stands another program's command line.
         let flags = words.take_while(|word| *word != "--").filter(|word| word.starts_with("--"));
         let mut names = flags.map(|flag| flag.split(['=', '[']).next().unwrap_or(flag));
@@ -43,7 +45,7 @@ impl Helps {
     }
 
     /// The help of a command and of its own subcommands, or nothing where there is no such command.
-    fn of(&mut self, command: &str) -> Option<&str> {
+    fn help_of(&mut self, command: &str) -> Option<&str> {
         let entry = self.0.entry(command.to_owned()).or_insert_with(|| {
             let whole = help(&[command])?;
             let below =

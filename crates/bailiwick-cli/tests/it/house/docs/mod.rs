@@ -1,7 +1,7 @@
 //! What the documents show is what happens.
 //!
 //! Every ```` ```sh ```` and ```` ```console ```` block of README.md and `docs/` runs, top to bottom, in one
-//! fresh folder per document that holds a copy of `examples/`, with the built `bailiwick` first on the PATH; one that
+//! fresh directory per document that holds a copy of `examples/`, with the built `bailiwick` first on the PATH; one that
 //! says `--dir journal` finds a small journal there.
 //!
 //! - In a `console` block a line that starts with `$ ` is a command and the lines after it are what it prints,

@@ -1,4 +1,4 @@
-//! Runs the commands of a document as a reader would: one folder, one shell a block.
+//! Runs the commands of a document as a reader would: one directory, one shell a block.
 //!
 //! The environment is empty but for a PATH, a HOME of its own and a plain terminal, so that the reader's and the
 //! tester's machines look alike. A block that does not end within two minutes is stopped.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Separates the commands of a block in its output; nothing else prints it.
 const MARK: &str = "\u{1e}step-exited:";
 
-/// A document's working folder.
+/// A document's working directory.
 pub(super) struct Session {
     scratch: TempDir,
     path: std::ffi::OsString,
@@ -33,11 +33,11 @@ pub(super) struct Outcome {
 }
 
 impl Session {
-    /// A fresh folder with a copy of `examples`, and `binary`'s folder first on the PATH.
+    /// A fresh directory with a copy of `examples`, and `binary`'s directory first on the PATH.
     pub(super) fn open(binary: &Path, examples: &Path) -> Self {
-        let scratch = tempfile::tempdir().expect("a temporary folder can be made");
-        for folder in ["work", "home"] {
-            std::fs::create_dir(scratch.path().join(folder)).unwrap();
+        let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+        for directory in ["work", "home"] {
+            std::fs::create_dir(scratch.path().join(directory)).unwrap();
         }
         let session = Self { path: path_with(binary), scratch };
         copy(examples, &session.work().join("examples"));
@@ -90,7 +90,7 @@ fn path_with(binary: &Path) -> std::ffi::OsString {
 fn copy(from: &Path, to: &Path) {
     for file in repo::files_below(from) {
         let target = to.join(file.strip_prefix(from).expect("the walk stays below"));
-        std::fs::create_dir_all(target.parent().expect("a file has a folder")).unwrap();
+        std::fs::create_dir_all(target.parent().expect("a file has a directory")).unwrap();
         std::fs::copy(&file, &target).unwrap();
     }
 }

@@ -73,7 +73,7 @@ fn three_dots_stand_for_any_lines() {
 }
 
 #[test]
-fn blocks_of_a_page_share_a_folder_and_commands_of_a_block_a_shell() {
+fn blocks_of_a_page_share_a_directory_and_commands_of_a_block_a_shell() {
     let first =
         page("console", "$ mkdir d\n$ cd d\n$ cat > f <<EOF\n> one\n>\n> two\n> EOF\n$ cat f\none\n\ntwo");
     let second = page("console", "$ ls\nd\n$ wc -l \\\n>   d/f\n3 d/f");

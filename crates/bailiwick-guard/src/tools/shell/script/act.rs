@@ -19,7 +19,7 @@ const MAX_VARIABLES: usize = 128 * 1024;
 /// Where a script is and what it has set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct State {
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     variables: BTreeMap<String, Variable>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Start {
 
 /// Where a redirection leads.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(super) enum RedirectTarget {
     Null,
     Output(Output),
     File(PathBuf),
@@ -129,10 +129,10 @@ const REFUSED: [(&str, &str); 39] = [
 ];
 
 impl State {
-    pub(in super::super) fn new(folder: PathBuf, env: &BTreeMap<String, String>) -> Self {
+    pub(in super::super) fn new(directory: PathBuf, env: &BTreeMap<String, String>) -> Self {
         let exported = |value: &String| Variable { value: value.clone(), exported: true };
         let variables = env.iter().map(|(name, value)| (name.clone(), exported(value))).collect();
-        Self { folder, variables }
+        Self { directory, variables }
     }
 
     /// How many bytes its variables have.
@@ -156,7 +156,7 @@ impl State {
         names.into_iter().filter(|name| is_loader(name)).cloned().collect()
     }
 
-    /// Takes over what an act changes; a change of folder is the caller's to make.
+    /// Takes over what an act changes; a change of directory is the caller's to make.
     pub(super) fn apply(&mut self, act: &Act, surroundings: &Surroundings) {
         match act {
             Act::Assign(values) => {
@@ -202,7 +202,7 @@ impl Values for Here<'_> {
         let granted = || self.surroundings.granted.get(name).map(String::as_str);
         let known = match (self.state.variables.get(name), name) {
             (Some(variable), _) => Some(variable.value.as_str()),
-            (None, "PWD") => self.state.folder.to_str(),
+            (None, "PWD") => self.state.directory.to_str(),
             (None, "HOME") => self.surroundings.home.as_deref().or_else(granted),
             (None, _) => granted(),
         };
@@ -268,18 +268,19 @@ impl Here<'_> {
             assigned.into_iter().partition(|(name, _)| is_loader(name));
         let mut env = self.state.exported();
         env.extend(assigned);
-        // A path with a slash starts at the script's folder; a bare name is looked for where programs are.
-        let program = if name.contains('/') { clean(&self.state.folder.join(name)) } else { name.to_owned() };
+        // A path with a slash starts at the script's directory; a bare name is looked for where programs are.
+        let program =
+            if name.contains('/') { clean(&self.state.directory.join(name)) } else { name.to_owned() };
         Start { program, args, env, dropped: dropped.into_iter().map(|(name, _)| name).collect() }
     }
 
     fn go(&self, args: &[Field]) -> Result<Act, Failure> {
         match args {
             [] => Ok(Act::Go(PathBuf::from(self.value("HOME")?))),
-            [folder] if folder.pattern.is_none() && !folder.text.starts_with('-') => {
-                Ok(Act::Go(self.state.folder.join(&folder.text)))
+            [directory] if directory.pattern.is_none() && !directory.text.starts_with('-') => {
+                Ok(Act::Go(self.state.directory.join(&directory.text)))
             }
-            _ => Err(Outside::named("`cd` with more than a folder", "give one plain folder").into()),
+            _ => Err(Outside::named("`cd` with more than a directory", "give one plain directory").into()),
         }
     }
 
@@ -298,16 +299,16 @@ impl Here<'_> {
     }
 
     /// Where a redirection leads: exactly one place.
-    pub(super) fn aim(&self, word: &Word) -> Result<Aim, Failure> {
+    pub(super) fn redirect_target(&self, word: &Word) -> Result<RedirectTarget, Failure> {
         let fields = word.fields(self)?;
         let [Field { text, pattern: None }] = fields.as_slice() else {
             return Err(Outside::named("a redirection to more or less than one file", "name one file").into());
         };
         Ok(match text.as_str() {
-            "/dev/null" => Aim::Null,
-            "/dev/stdout" => Aim::Output(Output::Stdout),
-            "/dev/stderr" => Aim::Output(Output::Stderr),
-            path => Aim::File(self.state.folder.join(path)),
+            "/dev/null" => RedirectTarget::Null,
+            "/dev/stdout" => RedirectTarget::Output(Output::Stdout),
+            "/dev/stderr" => RedirectTarget::Output(Output::Stderr),
+            path => RedirectTarget::File(self.state.directory.join(path)),
         })
     }
 }

@@ -1,6 +1,6 @@
-//! Admission: every program, file and folder on every way through a script, before anything runs.
+//! Admission: every program, file and directory on every way through a script, before anything runs.
 //!
-//! A script's state (its folder and variables) can differ by which commands succeed. So all states it can be in are
+//! A script's state (its directory and variables) can differ by which commands succeed. So all states it can be in are
 //! carried along, each with whether the last command succeeded, and what a command needs is asked for in each. What no
 //! way leads to is asked for as well, in the states of the last command that one leads to.
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 use bailiwick_policy::authority::{Request, Spawn};
 use bailiwick_policy::capability::Program;
 
-use super::act::{Act, Aim, Failure, Here, State, Surroundings};
+use super::act::{Act, Failure, Here, RedirectTarget, State, Surroundings};
 use super::reach::{self, Use};
 use super::{Chain, Joint, Outside, Pipeline, Script, Simple};
 use crate::gate::ToolContext;
@@ -23,7 +23,7 @@ const MAX_STATES: usize = 64;
 /// How many programs and files a script may need.
 const MAX_NEEDS: usize = 10_000;
 
-/// Asks for everything that a script can come to need; `asked` is the folder that the call names.
+/// Asks for everything that a script can come to need; `asked` is the directory that the call names.
 ///
 /// # Errors
 /// What is outside the subset, or the first denial. Nothing was let through then.
@@ -35,7 +35,8 @@ pub(in super::super) fn admit(
     deadline: Instant,
     context: &ToolContext,
 ) -> Result<(), ToolError> {
-    let needs: Vec<Need> = asked.map(|folder| Need::File(folder.to_owned(), Use::Read)).into_iter().collect();
+    let needs: Vec<Need> =
+        asked.map(|directory| Need::File(directory.to_owned(), Use::Read)).into_iter().collect();
     let begin = Ways::from([(start.clone(), true)]);
     let known = needs.iter().cloned().collect();
     let mut walk = Walk { surroundings, needs, known, reached: begin.clone(), deadline, context };
@@ -156,7 +157,7 @@ impl Walk<'_> {
     fn command(&mut self, command: &Simple, state: State, alone: bool) -> Result<Ways, Failure> {
         let here = Here::new(&state, self.surroundings);
         for (word, changes) in command.redirects.iter().filter_map(super::Redirect::target) {
-            if let Aim::File(path) = here.aim(word)? {
+            if let RedirectTarget::File(path) = here.redirect_target(word)? {
                 self.need(Need::File(path, if changes { Use::Change } else { Use::Read }))?;
             }
         }
@@ -183,14 +184,15 @@ impl Walk<'_> {
                 changed.apply(&act, self.surroundings);
                 after.insert((changed, true));
             }
-            Act::Go(folder) => {
-                self.need(Need::File(folder.clone(), Use::Read))?;
+            Act::Go(directory) => {
+                self.need(Need::File(directory.clone(), Use::Read))?;
                 // One that is not there yet may be made by then, or not.
-                if !folder.is_dir() {
+                if !directory.is_dir() {
                     after.extend(failed());
                 }
                 let mut gone = state;
-                gone.folder = real(folder).map_or(folder.clone(), |real| PathBuf::from(real.to_string()));
+                gone.directory =
+                    real(directory).map_or(directory.clone(), |real| PathBuf::from(real.to_string()));
                 after.insert((gone, true));
             }
             Act::Exit(_) => {}

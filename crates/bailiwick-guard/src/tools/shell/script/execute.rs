@@ -17,9 +17,9 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::path::AbsPath;
 
 use super::super::plan::Held;
-use super::super::run::{self, Outcome, Stage, Witness};
+use super::super::run::{self, ProgramOutcome, Stage, Witness};
 use super::super::streams;
-use super::act::{Act, Aim, Failure, Here, Start, State, Surroundings};
+use super::act::{Act, Failure, Here, RedirectTarget, Start, State, Surroundings};
 use super::glob::{Expansion, NotExpanded};
 use super::reach::{self, Use};
 use super::{Joint, Output, Pipeline, Redirect, Script, Simple};
@@ -37,7 +37,7 @@ pub(in super::super) struct Execution<'c> {
     pub(in super::super) witness: &'c Witness,
     pub(in super::super) surroundings: &'c Surroundings,
     pub(in super::super) state: State,
-    pub(in super::super) stdio: Three,
+    pub(in super::super) stdio: StdioFds,
     pub(in super::super) deadline: Instant,
     /// What was held, of every sandbox so far.
     pub(in super::super) statuses: Vec<Status>,
@@ -52,7 +52,7 @@ pub(in super::super) struct Execution<'c> {
 pub(in super::super) type Carrier = tokio::sync::oneshot::Receiver<std::io::Result<u64>>;
 
 /// Descriptors 0 to 2.
-pub(in super::super) struct Three {
+pub(in super::super) struct StdioFds {
     pub(in super::super) stdin: OwnedFd,
     pub(in super::super) stdout: OwnedFd,
     pub(in super::super) stderr: OwnedFd,
@@ -130,14 +130,18 @@ impl From<ToolError> for Unopened {
 }
 
 impl Last {
-    const fn of(code: i32) -> Self {
+    const fn from_code(code: i32) -> Self {
         Self { code, signal: None }
     }
 
-    const fn of_outcome(outcome: &Outcome) -> Self {
+    const fn from_outcome(outcome: &ProgramOutcome) -> Self {
         match outcome {
-            Outcome::Ended(Exit::Code(code)) | Outcome::Missing(code, _) => Self::of(*code),
-            Outcome::Ended(Exit::Signal(signal)) => Self { code: 128 + *signal, signal: Some(*signal) },
+            ProgramOutcome::Ended(Exit::Code(code)) | ProgramOutcome::Missing(code, _) => {
+                Self::from_code(*code)
+            }
+            ProgramOutcome::Ended(Exit::Signal(signal)) => {
+                Self { code: 128 + *signal, signal: Some(*signal) }
+            }
         }
     }
 }
@@ -172,7 +176,7 @@ impl Execution<'_> {
             several => self.side_by_side(several).await?,
         };
         self.carried().await;
-        self.last = if pipeline.negated { Last::of(i32::from(last.code == 0)) } else { last };
+        self.last = if pipeline.negated { Last::from_code(i32::from(last.code == 0)) } else { last };
         Ok(())
     }
 
@@ -184,7 +188,7 @@ impl Execution<'_> {
             if fault.kind() != std::io::ErrorKind::BrokenPipe
                 && let Ok(errors) = self.stdio.stderr.try_clone()
             {
-                drop(say(errors, format!("a redirected file: {fault}")).await);
+                drop(write_error(errors, format!("a redirected file: {fault}")).await);
             }
         }
     }
@@ -195,31 +199,31 @@ impl Execution<'_> {
         if matches!(act, Act::Start(_)) {
             return self.side_by_side(std::slice::from_ref(command)).await;
         }
-        let three = match self.redirected(command, self.stdio.try_clone()?) {
-            Ok(three) => three,
+        let fds = match self.redirected(command, self.stdio.try_clone()?) {
+            Ok(fds) => fds,
             Err(unopened) => return unopened_as(unopened).await,
         };
-        let Three { stderr: errors, .. } = three;
+        let StdioFds { stderr: errors, .. } = fds;
         match &act {
-            Act::Answer(answer) => return Ok(Last::of(i32::from(!answer))),
+            Act::Answer(answer) => return Ok(Last::from_code(i32::from(!answer))),
             Act::Exit(code) => {
-                let last = code.map_or(self.last, |code| Last::of(code.into()));
+                let last = code.map_or(self.last, |code| Last::from_code(code.into()));
                 return Err(Stop::Ending(Ending::Ended(last)));
             }
-            Act::Go(folder) => {
-                let real = reach::check(folder, Use::Read, self.context)?.to_string();
+            Act::Go(directory) => {
+                let real = reach::check(directory, Use::Read, self.context)?.to_string();
                 if !Path::new(&real).is_dir() {
-                    say(errors, format!("cd: `{}`: no such folder", folder.display())).await?;
-                    return Ok(Last::of(1));
+                    write_error(errors, format!("cd: `{}`: no such directory", directory.display())).await?;
+                    return Ok(Last::from_code(1));
                 }
-                self.state.folder = real.into();
+                self.state.directory = real.into();
             }
             Act::Assign(_) | Act::Export(_) | Act::Nothing | Act::Start(_) => {
                 self.dropped.extend(State::dropped(&act));
                 self.state.apply(&act, self.surroundings);
             }
         }
-        Ok(Last::of(0))
+        Ok(Last::from_code(0))
     }
 
     /// The commands of one pipeline, each with the output of the one before as its input.
@@ -232,8 +236,8 @@ impl Execution<'_> {
             } else {
                 streams::pair()?
             };
-            let three = Three { stdin, stdout, stderr: self.stdio.stderr.try_clone()? };
-            match self.stage(command, three).await? {
+            let fds = StdioFds { stdin, stdout, stderr: self.stdio.stderr.try_clone()? };
+            match self.stage(command, fds).await? {
                 Ok(stage) => {
                     stages.push(stage);
                     ended = None;
@@ -254,30 +258,30 @@ impl Execution<'_> {
         if ended.timed_out {
             return Err(Stop::Ending(Ending::TimedOut));
         }
-        Ok(ended.outcomes.last().map(Last::of_outcome))
+        Ok(ended.outcomes.last().map(Last::from_outcome))
     }
 
     /// A program ready to start; or how a command ended that starts none.
-    async fn stage(&mut self, command: &Simple, three: Three) -> Result<Result<Stage, Last>, Stop> {
+    async fn stage(&mut self, command: &Simple, fds: StdioFds) -> Result<Result<Stage, Last>, Stop> {
         let act = self.here().act(command)?;
-        let three = match self.redirected(command, three) {
-            Ok(three) => three,
+        let fds = match self.redirected(command, fds) {
+            Ok(fds) => fds,
             Err(unopened) => return unopened_as(unopened).await.map(Err),
         };
         match act {
-            Act::Start(start) => self.program(start, three).await,
-            Act::Answer(answer) => Ok(Err(Last::of(i32::from(!answer)))),
+            Act::Start(start) => self.program(start, fds).await,
+            Act::Answer(answer) => Ok(Err(Last::from_code(i32::from(!answer)))),
             Act::Nothing | Act::Assign(_) | Act::Export(_) | Act::Go(_) | Act::Exit(_) => {
-                Ok(Err(Last::of(0)))
+                Ok(Err(Last::from_code(0)))
             }
         }
     }
 
-    async fn program(&mut self, start: Start, three: Three) -> Result<Result<Stage, Last>, Stop> {
+    async fn program(&mut self, start: Start, fds: StdioFds) -> Result<Result<Stage, Last>, Stop> {
         self.context.check_exec(&start.program)?;
         self.dropped.extend(start.dropped);
-        let folder = &self.state.folder;
-        let mut expansion = Expansion::new(folder, self.context);
+        let directory = &self.state.directory;
+        let mut expansion = Expansion::new(directory, self.context);
         let mut args = Vec::new();
         for field in start.args {
             match expansion.expand(field) {
@@ -285,15 +289,15 @@ impl Execution<'_> {
                 Err(NotExpanded::Stopped(error)) => return Err(error.into()),
                 Err(NotExpanded::TooMany) => {
                     let why = format!("{}: its patterns match more than a command can take", start.program);
-                    return say(three.stderr, why).await.map(|()| Err(Last::of(126)));
+                    return write_error(fds.stderr, why).await.map(|()| Err(Last::from_code(126)));
                 }
             }
         }
         let (plan, env) = self.held.with(start.env);
-        let Three { stdin, stdout, stderr } = three;
+        let StdioFds { stdin, stdout, stderr } = fds;
         let command = Command {
             args,
-            cwd: Some(folder.clone()),
+            cwd: Some(directory.clone()),
             env,
             stdio: Stdio::Descriptors { stdin, stdout, stderr },
             ..Command::new(start.program)
@@ -306,23 +310,25 @@ impl Execution<'_> {
     }
 
     /// The descriptors of a command, its redirections made from left to right. On failure, where to say so.
-    fn redirected(&mut self, command: &Simple, mut three: Three) -> Result<Three, (Unopened, OwnedFd)> {
+    fn redirected(&mut self, command: &Simple, mut fds: StdioFds) -> Result<StdioFds, (Unopened, OwnedFd)> {
         for redirect in &command.redirects {
-            if let Err(unopened) = self.redirect(redirect, &mut three) {
-                return Err((unopened, three.stderr));
+            if let Err(unopened) = self.redirect(redirect, &mut fds) {
+                return Err((unopened, fds.stderr));
             }
         }
-        Ok(three)
+        Ok(fds)
     }
 
-    fn redirect(&mut self, redirect: &Redirect, three: &mut Three) -> Result<(), Unopened> {
+    fn redirect(&mut self, redirect: &Redirect, fds: &mut StdioFds) -> Result<(), Unopened> {
         let failed = |failure: Failure| Unopened::Stop(failure.into());
         match redirect {
             Redirect::Read(word) => {
-                three.stdin = match self.here().aim(word).map_err(failed)? {
-                    Aim::Null => File::open("/dev/null")?.into(),
-                    Aim::Output(_) => return Err(Unopened::Said("an output cannot be read".to_owned())),
-                    Aim::File(path) => {
+                fds.stdin = match self.here().redirect_target(word).map_err(failed)? {
+                    RedirectTarget::Null => File::open("/dev/null")?.into(),
+                    RedirectTarget::Output(_) => {
+                        return Err(Unopened::Said("an output cannot be read".to_owned()));
+                    }
+                    RedirectTarget::File(path) => {
                         let file = self.open_read(&path)?;
                         let (input, output) = streams::pair()?;
                         self.carry(file, output.into())?;
@@ -331,32 +337,37 @@ impl Execution<'_> {
                 };
             }
             Redirect::Write { from, to, append } => {
-                let aim = self.here().aim(to).map_err(failed)?;
-                *three.output(*from) = self.output(&aim, *append, three)?;
+                let target = self.here().redirect_target(to).map_err(failed)?;
+                *fds.output(*from) = self.output(&target, *append, fds)?;
             }
             Redirect::WriteBoth { to, append } => {
-                let aim = self.here().aim(to).map_err(failed)?;
-                let opened = self.output(&aim, *append, three)?;
-                three.stderr = opened.try_clone()?;
-                three.stdout = opened;
+                let target = self.here().redirect_target(to).map_err(failed)?;
+                let opened = self.output(&target, *append, fds)?;
+                fds.stderr = opened.try_clone()?;
+                fds.stdout = opened;
             }
             Redirect::Same { from, to } => {
-                let same = three.output(*to).try_clone()?;
-                *three.output(*from) = same;
+                let same = fds.output(*to).try_clone()?;
+                *fds.output(*from) = same;
             }
             Redirect::Text(word, end) => {
-                three.stdin = document(&(word.text(&self.here()).map_err(failed)? + end))?;
+                fds.stdin = document(&(word.text(&self.here()).map_err(failed)? + end))?;
             }
         }
         Ok(())
     }
 
     /// Where a command's output goes.
-    fn output(&mut self, aim: &Aim, append: bool, three: &mut Three) -> Result<OwnedFd, Unopened> {
-        match aim {
-            Aim::Null => Ok(File::options().write(true).open("/dev/null")?.into()),
-            Aim::Output(output) => Ok(three.output(*output).try_clone()?),
-            Aim::File(path) => {
+    fn output(
+        &mut self,
+        target: &RedirectTarget,
+        append: bool,
+        fds: &mut StdioFds,
+    ) -> Result<OwnedFd, Unopened> {
+        match target {
+            RedirectTarget::Null => Ok(File::options().write(true).open("/dev/null")?.into()),
+            RedirectTarget::Output(output) => Ok(fds.output(*output).try_clone()?),
+            RedirectTarget::File(path) => {
                 let file = self.open_write(path, append)?;
                 let (input, output) = streams::pair()?;
                 self.carry(input.into(), file)?;
@@ -378,7 +389,7 @@ impl Execution<'_> {
         let real = reach::check(path, Use::Read, self.context)?;
         let file = self.context.open_read(&real.to_string())?;
         if file.metadata()?.is_dir() {
-            return Err(Unopened::Said(format!("`{}` is a folder", path.display())));
+            return Err(Unopened::Said(format!("`{}` is a directory", path.display())));
         }
         self.still_open(&file, Use::Read)?;
         Ok(file)
@@ -408,7 +419,7 @@ impl Execution<'_> {
     }
 }
 
-impl Three {
+impl StdioFds {
     fn try_clone(&self) -> std::io::Result<Self> {
         Ok(Self {
             stdin: self.stdin.try_clone()?,
@@ -428,13 +439,13 @@ impl Three {
 /// How a command ended whose redirection was not made.
 async fn unopened_as((unopened, errors): (Unopened, OwnedFd)) -> Result<Last, Stop> {
     match unopened {
-        Unopened::Said(why) => say(errors, why).await.map(|()| Last::of(1)),
+        Unopened::Said(why) => write_error(errors, why).await.map(|()| Last::from_code(1)),
         Unopened::Stop(stop) => Err(stop),
     }
 }
 
 /// Says something on a command's errors. They may be full until whoever reads them is next, so this waits elsewhere.
-async fn say(errors: OwnedFd, what: String) -> Result<(), Stop> {
+async fn write_error(errors: OwnedFd, what: String) -> Result<(), Stop> {
     let said = tokio::task::spawn_blocking(move || {
         // A reader that is gone need not hear it.
         drop(File::from(errors).write_all(format!("shell: {what}\n").as_bytes()));

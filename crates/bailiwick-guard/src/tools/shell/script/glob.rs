@@ -1,8 +1,8 @@
-//! Patterns of file names, matched against folders that the call may read, as bash does without any of its options.
+//! Patterns of file names, matched against directories that the call may read, as bash does without any of its options.
 //!
-//! A pattern that matches nothing, or whose folder may not be read, stays as it is written, as in a shell: so nothing
-//! is learnt of folders outside. What stands before a slash has to be a folder, or a link to one that may be read. `.`
-//! and `..` are met only where they are written. Names need not be UTF-8, folders that are looked into do.
+//! A pattern that matches nothing, or whose directory may not be read, stays as it is written, as in a shell: so nothing
+//! is learnt of directories outside. What stands before a slash has to be a directory, or a link to one that may be read. `.`
+//! and `..` are met only where they are written. Names need not be UTF-8, directories that are looked into do.
 //!
 //! Fails closed when a pattern becomes more than a command can take: then the command does not run.
 
@@ -20,7 +20,7 @@ use super::words::Field;
 use crate::gate::ToolContext;
 use crate::tool::ToolError;
 
-/// How many names the patterns of one command may become, and how many are looked at in one folder.
+/// How many names the patterns of one command may become, and how many are looked at in one directory.
 const MAX_NAMES: usize = 65_536;
 /// How many bytes these may have: as much as the kernel gives a program.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -42,16 +42,16 @@ impl From<ToolError> for NotExpanded {
 
 /// What patterns are matched against.
 pub(super) struct Expansion<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     context: &'a ToolContext,
     names: usize,
     bytes: usize,
 }
 
 impl<'a> Expansion<'a> {
-    /// For the arguments of one command in a folder.
-    pub(super) const fn new(folder: &'a Path, context: &'a ToolContext) -> Self {
-        Self { folder, context, names: 0, bytes: 0 }
+    /// For the arguments of one command in a directory.
+    pub(super) const fn new(directory: &'a Path, context: &'a ToolContext) -> Self {
+        Self { directory, context, names: 0, bytes: 0 }
     }
 
     /// The arguments that a field becomes.
@@ -69,36 +69,36 @@ impl<'a> Expansion<'a> {
 
     /// Everything that a pattern matches, as it is written.
     fn matching(&mut self, pattern: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
-        let (folders, name) = match pattern.rfind('/') {
+        let (directories, name) = match pattern.rfind('/') {
             None => (vec![Vec::new()], pattern),
             Some(at) => {
                 let (before, name) = pattern.split_at(at + 1);
-                let folders = if pattern::is_pattern(before) {
-                    self.folders_matching(before)?
+                let directories = if pattern::is_pattern(before) {
+                    self.directories_matching(before)?
                 } else {
                     vec![pattern::unescaped(before).into_bytes()]
                 };
-                (folders, name.strip_prefix('/').unwrap_or(name))
+                (directories, name.strip_prefix('/').unwrap_or(name))
             }
         };
         if name.is_empty() {
-            return Ok(folders);
+            return Ok(directories);
         }
         let mut found = Vec::new();
-        for folder in folders {
+        for directory in directories {
             self.context.still_granted()?;
-            for name in self.names(&folder, name)? {
-                self.take(folder.len() + name.len())?;
-                found.push([folder.as_slice(), &name].concat());
+            for name in self.names(&directory, name)? {
+                self.take(directory.len() + name.len())?;
+                found.push([directory.as_slice(), &name].concat());
             }
         }
         Ok(found)
     }
 
-    /// The folders that a pattern with a slash at its end matches, each with a slash at its end.
-    fn folders_matching(&mut self, pattern: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
+    /// The directories that a pattern with a slash at its end matches, each with a slash at its end.
+    fn directories_matching(&mut self, pattern: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
         let mut found = self.matching(pattern.strip_suffix('/').unwrap_or(pattern))?;
-        found.retain(|shown| self.is_folder(shown));
+        found.retain(|shown| self.is_directory(shown));
         for shown in &mut found {
             if shown.last() != Some(&b'/') {
                 shown.push(b'/');
@@ -107,9 +107,9 @@ impl<'a> Expansion<'a> {
         Ok(found)
     }
 
-    /// The names in a folder that match.
-    fn names(&self, folder: &[u8], name: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
-        let at = self.path(folder);
+    /// The names in a directory that match.
+    fn names(&self, directory: &[u8], name: &str) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let at = self.path(directory);
         if !reach::is_open(&at, Use::Read, self.context) {
             return Ok(Vec::new());
         }
@@ -124,9 +124,9 @@ impl<'a> Expansion<'a> {
         Ok(names)
     }
 
-    /// The names in a folder that may be read.
-    fn listed(&self, folder: &Path) -> Result<Vec<Vec<u8>>, NotExpanded> {
-        let opened = folder.to_str().and_then(|folder| self.context.open_read(folder).ok());
+    /// The names in a directory that may be read.
+    fn listed(&self, directory: &Path) -> Result<Vec<Vec<u8>>, NotExpanded> {
+        let opened = directory.to_str().and_then(|directory| self.context.open_read(directory).ok());
         let entries = opened.and_then(|opened| Dir::read_from(&opened).ok());
         let mut names = Vec::new();
         for entry in entries.into_iter().flatten().filter_map(Result::ok) {
@@ -142,8 +142,8 @@ impl<'a> Expansion<'a> {
         Ok(names)
     }
 
-    /// Whether this is a folder, or a link that leads to one and may be followed.
-    fn is_folder(&self, shown: &[u8]) -> bool {
+    /// Whether this is a directory, or a link that leads to one and may be followed.
+    fn is_directory(&self, shown: &[u8]) -> bool {
         let path = self.path(shown);
         match path.symlink_metadata() {
             Ok(about) if about.is_symlink() => {
@@ -155,7 +155,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn path(&self, shown: &[u8]) -> PathBuf {
-        self.folder.join(std::ffi::OsStr::from_bytes(shown))
+        self.directory.join(std::ffi::OsStr::from_bytes(shown))
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), NotExpanded> {

@@ -41,7 +41,7 @@ pub(super) trait Values {
 impl Word {
     /// Reads a word as a shell would.
     pub(super) fn read(raw: &str) -> Result<Self, Outside> {
-        let mut reader = Reader::of(raw);
+        let mut reader = Reader::new(raw);
         reader.unquoted()?;
         Ok(Self(reader.parts))
     }
@@ -51,7 +51,7 @@ impl Word {
         if !expands {
             return Ok(Self(vec![Part::Text { text: raw.to_owned(), quoted: true }]));
         }
-        let mut reader = Reader::of(raw);
+        let mut reader = Reader::new(raw);
         reader.double(false)?;
         Ok(Self(reader.parts))
     }
@@ -136,7 +136,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn of(raw: &str) -> Self {
+    fn new(raw: &str) -> Self {
         Self { chars: raw.chars().collect::<Vec<_>>().into_iter().peekable(), parts: Vec::new() }
     }
 

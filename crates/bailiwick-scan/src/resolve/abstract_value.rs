@@ -5,11 +5,11 @@ use std::rc::Rc;
 use super::ScopeId;
 
 /// Arguments, perhaps with names.
-pub(crate) type Args = Rc<Vec<(Option<String>, Thing)>>;
+pub(crate) type Args = Rc<Vec<(Option<String>, AbstractValue)>>;
 
 /// What a value stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Thing {
+pub(crate) enum AbstractValue {
     /// A text, or how one begins.
     Text {
         text: String,
@@ -28,7 +28,7 @@ pub(crate) enum Thing {
         args: Args,
     },
     /// A function of the package, and what it is called on.
-    Function(ScopeId, Option<Rc<Thing>>),
+    Function(ScopeId, Option<Rc<AbstractValue>>),
     /// A class of the package.
     Class(usize, usize),
     /// One of its instances.
@@ -39,12 +39,12 @@ pub(crate) enum Thing {
     },
     /// A file of the package.
     Module(usize),
-    List(Rc<Vec<Thing>>),
-    Map(Rc<Vec<(String, Thing)>>),
+    List(Rc<Vec<AbstractValue>>),
+    Map(Rc<Vec<(String, AbstractValue)>>),
     Unknown,
 }
 
-impl Thing {
+impl AbstractValue {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), whole: true }
     }
@@ -59,13 +59,17 @@ impl Thing {
 
     /// How deep it is, for whoever keeps it.
     pub(crate) fn depth(&self) -> usize {
-        let of = |things: &mut dyn Iterator<Item = &Self>| 1 + things.map(Self::depth).max().unwrap_or(0);
+        let of = |abstract_values: &mut dyn Iterator<Item = &Self>| {
+            1 + abstract_values.map(Self::depth).max().unwrap_or(0)
+        };
         match self {
             Self::Object { args, .. } | Self::Method { args, .. } | Self::Instance { args, .. } => {
-                of(&mut args.iter().map(|(_, thing)| thing))
+                of(&mut args.iter().map(|(_, abstract_value)| abstract_value))
             }
-            Self::List(things) => of(&mut things.iter()),
-            Self::Map(things) => of(&mut things.iter().map(|(_, thing)| thing)),
+            Self::List(abstract_values) => of(&mut abstract_values.iter()),
+            Self::Map(abstract_values) => {
+                of(&mut abstract_values.iter().map(|(_, abstract_value)| abstract_value))
+            }
             Self::Function(_, Some(this)) => 1 + this.depth(),
             Self::Text { .. }
             | Self::Outside(_)

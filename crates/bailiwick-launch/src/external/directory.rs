@@ -1,4 +1,4 @@
-//! A private folder with an artifact's files, removed when dropped.
+//! A private directory with an artifact's files, removed when dropped.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,18 +9,18 @@ use bailiwick_confine::{Fault, Step};
 use bailiwick_policy::artifact::ArtifactFile;
 use rustix::io::Errno;
 
-use super::backends::private_folder;
+use super::backends::private_directory;
 
-/// The folder. Nobody but this user can look into it, for values of variables may be in its files.
+/// The directory. Nobody but this user can look into it, for values of variables may be in its files.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     /// Makes it and writes the files.
     pub(super) fn write(within: &Path, files: &[ArtifactFile]) -> Result<Self, Fault> {
-        let folder = Self(private_folder(within).map_err(|fault| at(&fault, within))?);
-        files.iter().try_for_each(|file| folder.put(&file.name, &file.text))?;
-        Ok(folder)
+        let directory = Self(private_directory(within).map_err(|fault| at(&fault, within))?);
+        files.iter().try_for_each(|file| directory.put(&file.name, &file.text))?;
+        Ok(directory)
     }
 
     /// Writes one file, replacing what it held.
@@ -54,7 +54,7 @@ fn at(fault: &io::Error, path: &Path) -> Fault {
     Fault::new(Step::Open, Errno::from_io_error(fault).unwrap_or(Errno::IO)).at(path.display())
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
