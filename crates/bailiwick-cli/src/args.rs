@@ -7,6 +7,7 @@ pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod pins;
 pub(crate) mod ps;
+pub(crate) mod purge;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod secret;
@@ -150,6 +151,8 @@ pub(crate) enum Command {
     Pins(pins::Pins),
     /// Put hook entries into agents' settings, or `wrap` before their MCP servers; or take them out
     Install(guard::Install),
+    /// Remove what Bailiwick keeps, and its entries in the settings of others
+    Purge(purge::Purge),
     /// Print the JSON Schema of manifests, for editors
     #[command(after_help = "Example:\n  bailiwick schema > bailiwick.schema.json")]
     Schema,

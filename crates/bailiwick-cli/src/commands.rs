@@ -26,6 +26,8 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod ps;
 #[cfg(target_os = "linux")]
+mod purge;
+#[cfg(target_os = "linux")]
 mod run;
 pub(crate) mod scan;
 #[cfg(target_os = "linux")]
@@ -83,6 +85,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Ps(args) => ps::run(&args),
         #[cfg(target_os = "linux")]
         Command::Logs(args) => logs::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Purge(args) => purge::run(&args),
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_)
         | Command::Run(_)
@@ -96,6 +100,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Logout(_)
         | Command::Wrap(_)
         | Command::Ps(_)
+        | Command::Purge(_)
         | Command::Logs(_) => Ok(elsewhere::refuse()),
         Command::Compile(args) => compile::run(&args),
         Command::Coverage(args) => coverage::run(&args),

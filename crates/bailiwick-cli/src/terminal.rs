@@ -29,7 +29,12 @@ pub(crate) fn show(answer: Answer, colour: clap::ColorChoice) -> ExitCode {
         Out::Bytes(text) => write(stdout, &text),
         Out::Flow(flow) => return show_flow(flow, answer.exit, colour),
     };
-    let complained = write(AutoStream::new(std::io::stderr(), choice(colour)), &answer.complaint);
+    // Where nothing is to be said, who does not read stderr holds up nothing.
+    let complained = if answer.complaint.is_empty() {
+        Ok(())
+    } else {
+        write(AutoStream::new(std::io::stderr(), choice(colour)), &answer.complaint)
+    };
     match shown.and(complained) {
         Ok(()) => answer.exit.into(),
         Err(gone) if gone.kind() == std::io::ErrorKind::BrokenPipe => answer.exit.into(),

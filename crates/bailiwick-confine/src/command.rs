@@ -66,6 +66,9 @@ pub struct Options {
     pub services: Vec<(Endpoint, PathBuf)>,
     /// What is looked at, for [`Confined::observations`](crate::Confined::observations). The native sandbox alone can.
     pub watch: Watch,
+    /// Whether Unix sockets are told of too, where none is granted. The sandbox's first process then refuses them, not the filter;
+    /// nothing else takes longer.
+    pub tells_sockets: bool,
     /// Where programs are looked for besides the system's directories.
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.
@@ -75,6 +78,11 @@ pub struct Options {
     pub layered: bool,
     /// What stands inside for brokered secrets. The native sandbox alone can.
     pub brokered: BrokeredInside,
+    /// Files and directories that are code of the command, besides what its program brings: it can read them, and cannot write
+    /// them in a writable tree that they lie in.
+    pub code: Vec<PathBuf>,
+    /// What else of its own it can read; where it lies in a granted tree, it is what that makes of it.
+    pub data: Vec<PathBuf>,
 }
 
 /// What stands inside for secrets that are kept outside: nothing of it is secret.

@@ -327,7 +327,8 @@ impl Confined {
         let failed = |errno| Fault::new(Step::Seccomp, errno);
         let listener = descriptors.into_iter().next().ok_or(Errno::BADF).map_err(failed)?;
         let asks = self.asks.take().ok_or(Errno::BADF).map_err(failed)?;
-        let started = Mediator::start(listener, asks, std::mem::take(&mut self.sockets));
+        let hearer = self.watched.as_ref().map(Watched::hearer).unwrap_or_default();
+        let started = Mediator::start(listener, asks, std::mem::take(&mut self.sockets), hearer);
         let errno = |fault: std::io::Error| Errno::from_io_error(&fault).unwrap_or(Errno::AGAIN);
         self.mediator = Some(started.map_err(|fault| failed(errno(fault)))?);
         Ok(())

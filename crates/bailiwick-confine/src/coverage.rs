@@ -10,6 +10,7 @@ use bailiwick_policy::manifest::Limit;
 use bailiwick_policy::plan::Plan;
 
 use crate::refusal::Refusal;
+use crate::seccomp::UnixSockets;
 
 /// What the host gives and what the plan came to.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,8 @@ pub(crate) struct Means {
     pub(crate) landlock: u32,
     /// Whether the filter of system calls is in force.
     pub(crate) filter: bool,
+    /// Who refuses Unix sockets.
+    pub(crate) sockets: UnixSockets,
     /// Whether a mount alone allows more than some grant does.
     pub(crate) files_need_rules: bool,
     /// Whether every name that runs code later is covered.
@@ -34,7 +37,13 @@ pub fn native_coverage(plan: &Plan) -> Coverage {
 /// What the native sandbox holds plans with on such a host.
 #[must_use]
 pub fn native_mechanism() -> Mechanism {
-    let means = Means { landlock: 1, filter: true, files_need_rules: true, protected: true };
+    let means = Means {
+        landlock: 1,
+        filter: true,
+        sockets: UnixSockets::None,
+        files_need_rules: true,
+        protected: true,
+    };
     let all = &[Limit::Memory, Limit::Pids, Limit::Cpu, Limit::FileSize, Limit::Timeout];
     let how = "control groups, and a resource limit for the size of files";
     mechanism(means, LimitMechanism::Supervised(all, how))
@@ -73,14 +82,19 @@ pub(crate) fn mechanism(means: Means, limits: LimitMechanism) -> Mechanism {
                 "a new process with only these variables; brokered secrets stay outside, and the supervisor puts them into requests",
             ),
         },
-        services: services(means.filter),
+        services: services(means),
         processes: ProcessMechanism::Kernel { words: namespaces, nested: namespaces },
         limits,
     }
 }
 
-const fn services(filter: bool) -> ServiceMechanism {
-    if !filter {
+const fn services(means: Means) -> ServiceMechanism {
+    if matches!(means.sockets, UnixSockets::Told) {
+        return ServiceMechanism::Asked(Words::exact(
+            "the sandbox's first process refuses local sockets, own ipc namespace",
+        ));
+    }
+    if !means.filter {
         return ServiceMechanism::Nothing(
             "without the filter, socket files that are visible can be connected to",
         );

@@ -168,10 +168,13 @@ impl Found {
         let any = plan.exec().any.is_some();
         rules.extend(BASE.iter().filter_map(|entry| base_rule(entry.path, entry.kind, any)));
         let run = landlock::READ | landlock::EXECUTE;
-        let read = programs.code.iter().chain(&programs.data).filter_map(|path| {
-            let access = if path.is_dir() { landlock::READ } else { landlock::READ_FILE };
-            Some(Rule { fd: open(path)?, access })
-        });
+        let read =
+            programs.code.iter().chain(&programs.data).chain(&options.code).chain(&options.data).filter_map(
+                |path| {
+                    let access = if path.is_dir() { landlock::READ } else { landlock::READ_FILE };
+                    Some(Rule { fd: open(path)?, access })
+                },
+            );
         rules.extend(read);
         let programs = programs.files.into_iter().chain(programs.directories).chain(base::loaders());
         rules.extend(programs.filter_map(|path| Some(Rule { fd: open(&path)?, access: run })));

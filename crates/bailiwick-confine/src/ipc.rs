@@ -20,6 +20,7 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bailiwick_policy::capability::Endpoint;
@@ -34,6 +35,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::control;
 use crate::sys::notify::{self, TrappedCall};
+use crate::watched::{Hearer, Observation};
 use crate::weakened;
 
 #[cfg(test)]
@@ -77,8 +79,13 @@ impl Mediator {
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(crate) fn start(listener: OwnedFd, asks: OwnedFd, allowed: Vec<PathBuf>) -> io::Result<Self> {
-        let desk = Desk { listener, asks, allowed, waiting: Vec::new() };
+    pub(crate) fn start(
+        listener: OwnedFd,
+        asks: OwnedFd,
+        allowed: Vec<PathBuf>,
+        hearer: Arc<Hearer>,
+    ) -> io::Result<Self> {
+        let desk = Desk { listener, asks, allowed, waiting: Vec::new(), hearer, told: Vec::new() };
         let thread = std::thread::Builder::new().name("unix-sockets".to_owned());
         Ok(Self { thread: thread.spawn(move || desk.serve())? })
     }
@@ -94,6 +101,9 @@ struct Desk {
     asks: OwnedFd,
     allowed: Vec<PathBuf>,
     waiting: Vec<Waiting>,
+    /// Who hears of refused names, and those that were told, each once.
+    hearer: Arc<Hearer>,
+    told: Vec<PathBuf>,
 }
 
 /// A connect that has no answer yet.
@@ -177,7 +187,7 @@ impl Desk {
         let _ = notify::answer(self.listener.as_fd(), id, answer);
     }
 
-    fn judge(&self, asked: &TrappedCall) -> Result<Turn, Errno> {
+    fn judge(&mut self, asked: &TrappedCall) -> Result<Turn, Errno> {
         let call = Call::read(asked)?;
         if !notify::still_waits(self.listener.as_fd(), asked.id) {
             return Err(Errno::ACCESS);
@@ -189,10 +199,11 @@ impl Desk {
         }
     }
 
-    fn connect_service(&self, asked: &TrappedCall, call: Call) -> Result<Turn, Errno> {
+    fn connect_service(&mut self, asked: &TrappedCall, call: Call) -> Result<Turn, Errno> {
         let path = name_in(&call.address).ok_or(Errno::ACCESS)?;
         let is_allowed = self.allowed.iter().any(|allowed| allowed.as_os_str() == path.as_os_str());
         if !is_allowed && !weakened::MEDIATOR {
+            self.tell(path);
             return Err(Errno::ACCESS);
         }
         if getpeername(&call.socket).is_ok() {
@@ -211,6 +222,13 @@ impl Desk {
             blocking: !fcntl_getfl(&call.socket)?.contains(OFlags::NONBLOCK),
         };
         Ok(self.try_service(asked.id, service))
+    }
+
+    fn tell(&mut self, refused: &Path) {
+        if self.told.len() < WAITING && !self.told.iter().any(|told| told == refused) {
+            self.told.push(refused.to_owned());
+            self.hearer.hear(&Observation::SocketRefused(Some(refused.to_owned())));
+        }
     }
 
     fn try_service(&self, id: u64, service: Service) -> Turn {

@@ -87,12 +87,18 @@ impl Prepared {
         }
         let private_sockets = built.private_sockets(plan, rules.is_some())?;
         let needs = needs(plan, !private_sockets.is_empty());
+        let strict = seccomp::program(needs);
+        let tells_sockets = options.tells_sockets
+            && options.watch != Watch::Nothing
+            && needs.unix_sockets == UnixSockets::None;
+        let needs = if tells_sockets { Needs { unix_sockets: UnixSockets::Told, ..needs } } else { needs };
         let filter = seccomp::program(needs);
         let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
         built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
         let means = Means {
             landlock: rules.as_ref().map_or(0, Ruleset::abi),
             filter: !filter.is_empty(),
+            sockets: needs.unix_sockets,
             files_need_rules: built.needs_rules,
             protected: built.guarded.is_complete(),
         };
@@ -116,6 +122,7 @@ impl Prepared {
             unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
             guarded: built.guarded.net.is_some(),
             watch: options.watch,
+            sockets_told: tells_sockets,
         };
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
@@ -129,6 +136,7 @@ impl Prepared {
             tells,
             watch: options.watch,
             only_tells: !asking.unix_mediated && !asking.guarded && options.watch != Watch::Everything,
+            strict,
             nested: plan.nested_sandbox(),
             private_sockets,
         });
@@ -252,6 +260,8 @@ impl Built {
                 notes.push(format!("`exec:spawn:{name}` starts nothing: {refusal}"));
             }
         }
+        programs.code.extend(options.code.iter().cloned());
+        programs.data.extend(options.data.iter().cloned());
         put_programs(&mut layout, &programs, installs(command));
         protected::hide_own(&mut layout, plan)?;
         protected::lock_governing(&mut layout, plan)?;
@@ -416,7 +426,8 @@ fn put_programs(layout: &mut Layout, programs: &Programs, installs: bool) {
         let is_around = layout.tree_around(directory).is_some_and(|(_, tree)| tree.writable);
         let stays_writable = is_writable(layout.at(directory)) || (installs && is_around);
         if !stays_writable {
-            layout.mount(directory, started_from(directory, HostKind::Directory));
+            let kind = if directory.is_dir() { HostKind::Directory } else { HostKind::File };
+            layout.mount(directory, started_from(directory, kind));
         }
     }
     for path in &programs.data {

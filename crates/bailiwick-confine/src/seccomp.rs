@@ -45,6 +45,8 @@ pub(crate) enum UnixSockets {
     /// Only the other end of a pair.
     #[default]
     None,
+    /// None is made, but that is refused by the first process, which tells it.
+    Told,
     /// Whom the supervisor outside connects it to: see [`Asking`].
     Mediated,
 }
@@ -52,7 +54,7 @@ pub(crate) enum UnixSockets {
 impl Needs {
     /// The order of `FLAGS` in `build.rs`.
     fn index(self) -> usize {
-        let mediated = self.unix_sockets == UnixSockets::Mediated;
+        let mediated = self.unix_sockets != UnixSockets::None;
         let flags = [self.any_exec, self.nested_sandbox, self.desk, mediated];
         flags.into_iter().rev().fold(0, |index, flag| index << 1 | usize::from(flag))
     }
@@ -80,6 +82,8 @@ pub(crate) struct Asking {
     pub(crate) guarded: bool,
     /// Calls that are only looked at, to name what is refused.
     pub(crate) watch: Watch,
+    /// Every Unix socket, which is refused.
+    pub(crate) sockets_told: bool,
 }
 
 impl Asking {
@@ -91,6 +95,7 @@ impl Asking {
             Watch::Files | Watch::Everything => 0b1100,
         };
         let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1 | watch;
+        let index = index | usize::from(self.sockets_told) << 4;
         (index > 0).then(|| ASKS.get(index).copied().unwrap_or_default())
     }
 }

@@ -38,10 +38,11 @@ pub(crate) enum Seen {
     Looking,
     Writing,
     Making,
+    Socket,
 }
 
 impl Seen {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Program,
         Self::ShellText,
         Self::Script,
@@ -53,6 +54,7 @@ impl Seen {
         Self::Looking,
         Self::Writing,
         Self::Making,
+        Self::Socket,
     ];
 }
 
@@ -81,6 +83,8 @@ pub enum Observation {
     WriteRefused(PathBuf),
     /// It could not make this, which the host does not have, in a directory that the host has and the caller may write.
     MakeRefused(PathBuf),
+    /// It could not connect to the Unix socket of this name; none if it could not even make one.
+    SocketRefused(Option<PathBuf>),
 }
 
 /// What was seen of a program, and what it might have started.
@@ -146,7 +150,15 @@ type Hear = dyn Fn(&Observation) + Send + Sync;
 
 /// The callback for observations, as they are made.
 #[derive(Default)]
-struct Hearer(OnceLock<Box<Hear>>);
+pub(crate) struct Hearer(OnceLock<Box<Hear>>);
+
+impl Hearer {
+    pub(crate) fn hear(&self, seen: &Observation) {
+        if let Some(hear) = self.0.get() {
+            hear(seen);
+        }
+    }
+}
 
 impl std::fmt::Debug for Hearer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -181,6 +193,11 @@ impl Watched {
         self.listen();
     }
 
+    /// Who hears of what is not told on the line.
+    pub(crate) fn hearer(&self) -> Arc<Hearer> {
+        Arc::clone(&self.hearer)
+    }
+
     /// Takes what is told out of the line as it comes.
     fn listen(&mut self) {
         let line = match std::mem::replace(&mut self.told, Told::Taken) {
@@ -193,8 +210,8 @@ impl Watched {
         let (startable, hearer) = (Arc::clone(&self.startable), Arc::clone(&self.hearer));
         self.told = Told::Thread(std::thread::spawn(move || {
             receive(&line, RecvFlags::empty(), |packet| {
-                if let (Some(hear), Some(seen)) = (hearer.0.get(), startable.seen(packet)) {
-                    hear(&seen);
+                if let Some(seen) = startable.seen(packet) {
+                    hearer.hear(&seen);
                 }
             })
         }));
@@ -242,6 +259,7 @@ impl Startable {
             Seen::Looking => there(Observation::LookRefused),
             Seen::Writing => there(Observation::WriteRefused),
             Seen::Making => judge_making(normal(&path())),
+            Seen::Socket => Some(Observation::SocketRefused(None)),
         }
     }
 

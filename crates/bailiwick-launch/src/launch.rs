@@ -169,6 +169,20 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// After the options: shows the command these files and directories of its own, see [`Options`].
+    #[must_use]
+    pub fn with_code(mut self, code: Vec<PathBuf>, data: Vec<PathBuf>) -> Self {
+        (self.options.code, self.options.data) = (code, data);
+        self
+    }
+
+    /// After the options: Unix sockets are told of where none is granted, see [`Options`].
+    #[must_use]
+    pub const fn telling_sockets(mut self) -> Self {
+        self.options.tells_sockets = true;
+        self
+    }
+
     /// Names are found so.
     #[must_use]
     pub fn with_names(mut self, names: NameSources) -> Self {

@@ -161,8 +161,15 @@ pub async fn relay<ClientIn, ClientOut, ServerIn, ServerOut>(
         let (shared, over) = (Arc::clone(&shared), over.clone());
         async move {
             from_client::read_all(&shared, streams.client_in).await;
-            shared.to_server.close();
             over.cancel();
+        }
+    });
+    // Whoever sees the end first, the server's input ends with it.
+    let closing = tokio::spawn({
+        let (shared, over) = (Arc::clone(&shared), over.clone());
+        async move {
+            over.cancelled().await;
+            shared.to_server.close();
         }
     });
     from_server::read_all(&shared, streams.server_out).await;
@@ -176,6 +183,7 @@ pub async fn relay<ClientIn, ClientOut, ServerIn, ServerOut>(
     reader.abort();
     shared.finish_calls().await;
     shared.fail_all(&reason);
+    drop(closing.await);
     server_writer.abort();
     shared.to_client.close();
     drop(tokio::time::timeout(PARTING, client_writer).await);

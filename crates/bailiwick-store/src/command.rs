@@ -133,15 +133,41 @@ pub fn split_command(words: &[OsString]) -> Result<ServerCommand, UnknownCommand
         ("pnpm" | "yarn", "dlx") | ("bun", "x") => (NPX, skipped(1)),
         ("uvx", _) => (UVX, rest),
         ("uv", "tool") if rest.get(1).is_some_and(|word| word == "run") => (UVX, skipped(2)),
-        ("uv", "run") => {
-            return Err(unknown(
-                "`uv run` takes its code from a project; name the program in its `.venv/bin`",
-            ));
-        }
+        ("uv", "run") => return Err(UnknownCommand::Refused(without_uv_run(skipped(1)))),
         ("pipx", "run") => (PIPX, skipped(1)),
         _ => return Ok(ServerCommand::Program),
     };
     split(name, &grammar, rest).map(ServerCommand::Package)
+}
+
+/// What to write instead of `uv run`, which changes a project's environment before it starts anything from it.
+fn without_uv_run(words: &[OsString]) -> String {
+    let mut project = "";
+    let mut module = "";
+    let mut rest = words.iter().map(|word| word.to_str().unwrap_or_default());
+    let program = loop {
+        match rest.next() {
+            Some("--directory" | "--project") => project = rest.next().unwrap_or_default(),
+            Some("-m" | "--module") => module = "-m ",
+            Some(word) if word.starts_with('-') => {}
+            program => break program.unwrap_or_default(),
+        }
+    };
+    let place =
+        if project.is_empty() { String::new() } else { format!("{}/", project.trim_end_matches('/')) };
+    let is_script = Path::new(program).extension().is_some_and(|ending| ending == "py");
+    let program = match (is_script, module) {
+        (true, _) => format!("python {place}{program}"),
+        (false, "-m ") => format!("python -m {program}"),
+        (false, _) => program.to_owned(),
+    };
+    let line: Vec<String> =
+        std::iter::once(format!("{place}.venv/bin/{program}")).chain(rest.map(str::to_owned)).collect();
+    format!(
+        "`uv run` may change a project's environment and fetch code before it starts anything; run `uv sync` once, and name the \
+         program in the environment: `{}`",
+        line.join(" ")
+    )
 }
 
 fn unknown(why: &str) -> UnknownCommand {
@@ -292,12 +318,20 @@ mod tests {
             "uvx --index-url https://x.test a",
             "uvx git+https://x.test/a",
             "uvx --from git+https://x.test/a b",
-            "uv run server.py",
             "pipx run --spec ./a b",
         ] {
             assert!(matches!(split(line), Err(UnknownCommand::Unknown(_))), "{line}: {:?}", split(line));
         }
         assert!(matches!(split("docker run -i mcp/time"), Err(UnknownCommand::Refused(_))));
+        for (line, instead) in [
+            ("uv run notes-server --db x", "`.venv/bin/notes-server --db x`"),
+            ("uv run --directory /srv/p/ server.py", "`/srv/p/.venv/bin/python /srv/p/server.py`"),
+            ("uv run --project p -m notes -v", "`p/.venv/bin/python -m notes -v`"),
+            ("uv run --frozen -- notes-server", "`.venv/bin/notes-server`"),
+        ] {
+            let Err(UnknownCommand::Refused(why)) = split(line) else { panic!("{line}") };
+            assert!(why.contains(instead), "{line}: {why}");
+        }
         for line in ["node server.js", "npm start", "/opt/mcp-server-time", "python3 -m mcp_server_time"] {
             assert_eq!(split(line), Ok(ServerCommand::Program), "{line}");
         }

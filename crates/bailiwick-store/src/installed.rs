@@ -83,7 +83,7 @@ fn python_script(file: &Path) -> Option<Claim> {
 }
 
 /// The packages of the virtual environment whose program a file is.
-fn environment(file: &Path) -> Option<PathBuf> {
+pub(crate) fn environment(file: &Path) -> Option<PathBuf> {
     let own = file.parent()?.parent()?;
     own.join("pyvenv.cfg").is_file().then(|| site_packages(own))?
 }

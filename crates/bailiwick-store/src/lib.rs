@@ -10,6 +10,7 @@
 //! | would a launcher take it from elsewhere? | [`foreign_source`] |
 //! | which manifest is shipped for it? | [`shipped_manifest`] |
 //! | what do its own arguments grant? | [`with_host_values`] |
+//! | where does the code of a user's own project lie? | [`code_of_command`] |
 //! | fetch it, or take what was fetched before | [`Store::resolve`] |
 //!
 //! This is the only crate that runs package managers. It decides nothing about what a server may touch.
@@ -22,6 +23,7 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod code;
 mod command;
 mod confirmed;
 mod host;
@@ -35,6 +37,7 @@ mod store;
 mod surroundings;
 mod values;
 
+pub use code::{ProjectCode, code_of_command};
 pub use command::{PackageCall, Registry, ServerCommand, UnknownCommand, split_command};
 pub use confirmed::{confirm, is_confirmed};
 pub use host::StoreHost;

@@ -139,7 +139,7 @@ fn real(path: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() { led } else { led.join(rest) }
 }
 
-fn places(host: &StoreHost) -> SensitivePlaces {
+pub(crate) fn places(host: &StoreHost) -> SensitivePlaces {
     let path = |path: &Path| path.to_str().and_then(|text| AbsPath::new(text).ok());
     let own = host.facts.protected().iter().cloned().chain(path(&host.packages));
     let places = SensitivePlaces::new(host.home.as_deref().and_then(path), own);

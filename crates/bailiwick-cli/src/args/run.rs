@@ -213,8 +213,13 @@ pub(crate) struct Doctor {
 #[command(after_help = "Example:
   bailiwick demo
 
-Everything happens in a directory of its own under the temporary directory, which is removed afterwards.")]
+First a tool that was granted a few things, then an MCP server behind `bailiwick wrap`: the filesystem server of the
+protocol if it is here, else a small one of ours. Nothing is fetched. Everything happens in a directory of its own under the
+temporary directory, which is removed afterwards.")]
 pub(crate) struct Demo {
+    /// Be the demonstration's own MCP server, which is after this file.
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) as_server: Option<PathBuf>,
     /// Keep the directory, to look at the journal.
     #[arg(long)]
     pub(crate) keep: bool,

@@ -1,7 +1,10 @@
 //! `bailiwick demo`: a session of a tool that is held to a grant, on a bare machine, in a few seconds.
 //!
 //! Nothing is staged: the calls go through the same gate, sandbox and journal as any other, and each shows what was
-//! really answered. A call that ends otherwise than a held one must makes the demonstration fail.
+//! really answered. Then an MCP server is held by `bailiwick wrap`. A call that ends otherwise than a held one must makes the demonstration fail.
+
+mod server;
+mod wrapped;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,6 +31,10 @@ struct Act {
 }
 
 pub(super) fn run(args: &Demo) -> anyhow::Result<Answer> {
+    if let Some(secret) = &args.as_server {
+        server::serve(secret)?;
+        return Ok(Answer::result(Exit::Fine, String::new()));
+    }
     let directory =
         tempfile::Builder::new().prefix("bailiwick-demo").tempdir().context("no temporary directory")?;
     let shown = play(directory.path());
@@ -68,6 +75,9 @@ fn play(directory: &Path) -> anyhow::Result<(String, bool)> {
     drop((grant, registry));
     journal.close()?;
     held &= recorded(&state, &mut text)?;
+    let (shown, was_held) = wrapped::play(directory, Path::new(&secret))?;
+    text += &shown;
+    held &= was_held;
     let end = if held { style::good("everything was held") } else { style::error("something was not held") };
     let _ = writeln!(text, "\n{end}");
     Ok((text, held))

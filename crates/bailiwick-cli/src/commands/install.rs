@@ -5,6 +5,7 @@
 //! changes as a unified diff and writes nothing.
 
 mod servers;
+mod undo_all;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
+pub(super) use self::undo_all::undo_all;
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::guard::Install;
@@ -25,6 +27,9 @@ use crate::render::{escape, style};
 /// What a file was before, and what we made of it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Before {
+    /// The file.
+    #[serde(default)]
+    file: PathBuf,
     text: Option<String>,
     made: String,
     /// Directories that were not there, the outermost first.
@@ -192,7 +197,8 @@ impl Kept {
         let earlier = self.before.as_ref().map_or(&[][..], |before| &before.directories);
         let mut directories: Vec<PathBuf> = earlier.to_vec();
         directories.extend(missing().collect::<Vec<_>>().into_iter().rev());
-        let before = Before { text, made: Digest::sha256(made.as_bytes()).to_string(), directories };
+        let (file, made) = (settings.to_owned(), Digest::sha256(made.as_bytes()).to_string());
+        let before = Before { file, text, made, directories };
         write(&self.path, &serde_json::to_string(&before)?)
     }
 

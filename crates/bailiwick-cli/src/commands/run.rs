@@ -228,10 +228,13 @@ fn launch<'a>(
         home: facts::home(),
         services: facts::services(),
         watch: if args.tell { Watch::Files } else { Watch::Programs },
+        tells_sockets: false,
         search: search(chosen.by)?,
         counts_lost: true,
         layered: args.dry_run,
         brokered: BrokeredInside::default(),
+        code: Vec::new(),
+        data: Vec::new(),
     };
     let names = NameSources { resolver: args.names.resolver(), hosts: args.names.hosts() };
     let launch = Launch::new(plan, command, recorder)

@@ -32,6 +32,7 @@ use bailiwick_launch::{CallsInFlight, LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
 use bailiwick_policy::manifest::{Checked, Manifest};
 use bailiwick_policy::settings::allows_audit;
+use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
@@ -135,6 +136,8 @@ struct WrappedServer {
     checked: Checked,
     /// Tools that run in processes apart from the base.
     groups: Vec<ToolGroup>,
+    /// Code of it that lies in the user's own project.
+    code: ProjectCode,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
@@ -148,7 +151,8 @@ impl WrappedServer {
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
-        let ChosenServer { identity, source, manifest, files, command, mut notes } = ChosenServer::new(args)?;
+        let ChosenServer { identity, source, manifest, files, command, code, mut notes } =
+            ChosenServer::new(args)?;
         if args.url.is_some() {
             notes.push("the server runs elsewhere: no sandbox holds it".to_owned());
         }
@@ -191,7 +195,7 @@ impl WrappedServer {
         if args.isolate == Isolate::Tool && groups.is_empty() {
             notes.push(UNSPLIT.to_owned());
         }
-        Ok(Self { name, identity, run, asked, checked, groups, notes, is_recorded: !args.no_journal })
+        Ok(Self { name, identity, run, asked, checked, groups, code, notes, is_recorded: !args.no_journal })
     }
 
     /// What the journal says of its start. Notes are said aloud too.
@@ -236,7 +240,8 @@ fn start(
     let recorder = Recorder::session(&server.name, journal.clone()).serving(Arc::clone(serving));
     let (stdio, pipes) = Pipes::open()?;
     let launch = server_launch(&server.run, asked, stdio, recorder).map_err(plain)?;
-    let ready = launch.prepare()?;
+    let ready =
+        launch.with_code(server.code.code.clone(), server.code.data.clone()).telling_sockets().prepare()?;
     Ok((ready.start()?, pipes))
 }
 

@@ -38,7 +38,7 @@ fn run(names: &[&Path], script: &str) -> Option<String> {
     let passing = listener.try_clone().unwrap();
     let passer = std::thread::spawn(move || pass_on(&passing, &passed_on));
     let names = names.iter().map(|name| name.to_path_buf()).collect();
-    let mediator = Mediator::start(listener, asks, names).unwrap();
+    let mediator = Mediator::start(listener, asks, names, Arc::default()).unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let output = child.wait_with_output().unwrap();
     passer.join().unwrap();

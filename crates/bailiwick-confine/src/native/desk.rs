@@ -167,6 +167,10 @@ impl<'a> Desk<'a> {
                 // Without a supervisor there is no Unix socket that a connect could be of.
                 self.supervisor.map_or(Turn::Proceed, |supervisor| pass_on(supervisor, asked))
             }
+            Ok(Some(call @ Call::Socket)) => {
+                self.tell(asked, &call);
+                Errno::PERM.into()
+            }
             Ok(Some(Call::Umask)) => {
                 self.masked = true;
                 Turn::Proceed

@@ -71,6 +71,8 @@ pub(crate) struct DeskSetup {
     pub(crate) watch: Watch,
     /// Whether nothing is decided, so that the program may run without being asked about.
     pub(crate) only_tells: bool,
+    /// The filter that refuses by itself what would have been told.
+    pub(crate) strict: &'static [libc::sock_filter],
     /// Whether programs may have roots of their own.
     pub(crate) nested: bool,
     /// The private directories, if the program may have sockets there.

@@ -136,7 +136,10 @@ fn take_on(image: &Image, asked: &DeskSetup, line: BorrowedFd<'_>) -> Result<(),
         match seccomp::install(asked.filter, true).and_then(|listener| listener.ok_or(Errno::BADF)) {
             Ok(listener) => control::send_bytes(line, &[0], descriptors::adopt(listener).as_fd()),
             // An old kernel, or a sandbox around this one that asks already: nothing is told then.
-            Err(_) if asked.only_tells => control::send_bytes(line, &ABSENT, line),
+            Err(_) if asked.only_tells => {
+                seccomp::install(asked.strict, false)?;
+                control::send_bytes(line, &ABSENT, line)
+            }
             Err(errno) => Err(errno),
         }
     };

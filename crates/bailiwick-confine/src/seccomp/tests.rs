@@ -48,7 +48,7 @@ fn here(needs: Needs, number: libc::c_long, arguments: &[u64]) -> u32 {
 /// What the second filter answers.
 fn asked(unix_mediated: bool, guarded: bool, number: libc::c_long, arguments: &[u64]) -> u32 {
     let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
-    let program = Asking { unix_mediated, guarded, watch: Watch::Nothing }.program().unwrap();
+    let program = Asking { unix_mediated, guarded, ..Asking::default() }.program().unwrap();
     run(program, arch, u32::try_from(number).unwrap(), arguments)
 }
 
@@ -99,6 +99,25 @@ fn what_is_watched_is_asked_about_besides() {
         assert_eq!(looked_at(Watch::Programs, guarded, libc::SYS_openat, &[3, 0, 1]), guarded);
         assert!(looked_at(Watch::Files, guarded, libc::SYS_newfstatat, &[3, 0, 0, 0]));
         assert!(!looked_at(Watch::Files, guarded, libc::SYS_newfstatat, &[3, 0, 0, 0x1000]));
+    }
+}
+
+#[test]
+fn a_unix_socket_that_is_told_passes_the_first_filter_and_is_asked_about() {
+    let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
+    let told = Needs { unix_sockets: UnixSockets::Told, ..PLAIN };
+    for sockets_told in [false, true] {
+        let program = Asking { sockets_told, watch: Watch::Programs, ..Asking::default() }.program().unwrap();
+        let asks =
+            |arguments: &[u64]| run(program, arch, u32::try_from(libc::SYS_socket).unwrap(), arguments);
+        for kind in [1, 5, 1 | 0o2_000_000] {
+            assert_eq!(asks(&[1, kind, 0]), if sockets_told { NOTIFY } else { ALLOW });
+            assert_eq!(asks(&[UPPER | 1, kind, 0]), if sockets_told { NOTIFY } else { ALLOW });
+            assert_eq!(here(told, libc::SYS_socket, &[1, kind, 0]), ALLOW);
+            assert_ne!(here(PLAIN, libc::SYS_socket, &[1, kind, 0]), ALLOW);
+        }
+        assert_eq!(asks(&[2, 1, 0]), ALLOW);
+        assert_ne!(here(told, libc::SYS_socket, &[1, 2, 0]), ALLOW, "a datagram reaches any name");
     }
 }
 

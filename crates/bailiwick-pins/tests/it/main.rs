@@ -2,3 +2,4 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod corpus;
+mod published;

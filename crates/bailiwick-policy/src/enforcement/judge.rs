@@ -214,6 +214,7 @@ pub fn services(plan: &Plan, mechanism: &ServiceMechanism) -> Held {
     }
     match mechanism {
         ServiceMechanism::Nothing(why) => Held::unsupported(*why),
+        ServiceMechanism::Asked(words) => words.mediated(),
         ServiceMechanism::ByName(words) => words.kernel(),
         ServiceMechanism::Visible(words) => visible_sockets(plan, *words),
         ServiceMechanism::Filtered { none, wider_with_files, .. } if granted.endpoints.is_empty() => {

@@ -160,6 +160,8 @@ pub enum ServiceMechanism {
         /// With one.
         some: DeclaredServices,
     },
+    /// A process of the sandbox refuses every socket; no service is declared.
+    Asked(Words),
     /// The kernel compares names and paths of services with the plan.
     ByName(Words),
     /// Nothing.

@@ -26,6 +26,9 @@ use crate::render::{escape, style};
 /// What undoes the changes of one file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptChanges {
+    /// The file.
+    #[serde(default)]
+    file: PathBuf,
     changes: Vec<EntryChange>,
 }
 
@@ -123,7 +126,7 @@ impl<'a> Installer<'a> {
         };
         let kept = kept_path(path)?.with_extension("servers");
         let changes = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let KeptChanges { changes } = changes.unwrap_or_default();
+        let KeptChanges { changes, .. } = changes.unwrap_or_default();
         // Ours are put there anew, so that they name the program and the directories of today.
         let bare = match unwrap(&place.form, &before, &changes) {
             Ok(bare) => bare,
@@ -142,7 +145,7 @@ impl<'a> Installer<'a> {
             text += &unified(path, Some(&before), Some(&after));
             if !self.args.dry_run {
                 // What undoes it is kept first: a crash between the two leaves nothing that cannot be undone.
-                write(&kept, &serde_json::to_string(&KeptChanges { changes })?)?;
+                write(&kept, &serde_json::to_string(&KeptChanges { file: path.to_owned(), changes })?)?;
                 let is_same = fs::read_to_string(path).is_ok_and(|now| now == before);
                 anyhow::ensure!(is_same, "`{shown}` was changed by another program meanwhile; try again");
                 write(path, &after)?;

@@ -16,8 +16,8 @@ use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::snapshot::Snapshot;
 use bailiwick_remote::Endpoint;
 use bailiwick_store::{
-    InstalledServer, PackageCall, ResolveOptions, ServerCommand, Store, StoreHost, UnknownCommand,
-    foreign_source, shipped_manifest, split_command, with_host_values,
+    InstalledServer, PackageCall, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost,
+    UnknownCommand, code_of_command, foreign_source, shipped_manifest, split_command, with_host_values,
 };
 
 use super::{plain, shown_command};
@@ -34,6 +34,8 @@ pub(super) struct ChosenServer {
     /// The files that the manifest comes from.
     pub(super) files: Vec<PathBuf>,
     pub(super) command: Vec<OsString>,
+    /// Code of it that no package manager fetched.
+    pub(super) code: ProjectCode,
     /// What is worth knowing.
     pub(super) notes: Vec<String>,
 }
@@ -92,7 +94,8 @@ impl ChosenServer {
             files.extend(own.file);
             source = own.source;
         }
-        Ok(Self { identity, source, manifest, files, command, notes })
+        let code = started.code(args, &host);
+        Ok(Self { identity, source, manifest, files, command, code, notes })
     }
 }
 
@@ -175,6 +178,16 @@ impl Started {
             }
             Self::Unknown(_) => Ok((args.command.clone(), None)),
             Self::Elsewhere(url) => Ok((vec![url.into()], None)),
+        }
+    }
+
+    /// The code of a server in the user's own project. A package that was fetched brings its own.
+    fn code(&self, args: &Wrap, host: &StoreHost) -> ProjectCode {
+        match (self, args.command.first()) {
+            (Self::Installed(_) | Self::Unknown(_), Some(program)) => {
+                code_of_command(&found_program(Path::new(program), host), &args.command, host)
+            }
+            (Self::Package(_) | Self::Elsewhere(_), _) | (_, None) => ProjectCode::default(),
         }
     }
 

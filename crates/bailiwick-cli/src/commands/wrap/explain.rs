@@ -28,7 +28,7 @@ pub(super) fn answer(server: &WrappedServer) -> Answer {
         Ok(launch) => launch,
         Err(refusal) => return refusal,
     };
-    match launch.prepare() {
+    match launch.with_code(server.code.code.clone(), server.code.data.clone()).telling_sockets().prepare() {
         Ok(ready) => Answer::result(Exit::Fine, text(server, ready.status())),
         Err(refusal) => {
             Answer::refusal(Exit::Program(refusal.exit_code()), super::complaint(&refusal.to_string()))
@@ -44,6 +44,9 @@ fn granted(server: &WrappedServer) -> String {
     let mut text = format!("server {}\n", style::good(&escape::line(&server.name)));
     let checked = &server.checked;
     text += &lines(checked.authority());
+    for path in server.code.code.iter().chain(&server.code.data) {
+        let _ = writeln!(text, "  reads its own project: {}", escape::line(&path.to_string_lossy()));
+    }
     for tool in checked.tools() {
         let _ = write!(text, "tool {}\n{}", escape::line(tool.name()), lines(tool.authority()));
     }

@@ -122,6 +122,8 @@ pub(super) struct ToolInstances {
     server: Arc<WrappedServer>,
     orders: std::sync::mpsc::Sender<Order>,
     log: ServerLog,
+    /// Writes a line there without waiting for its reader.
+    note: Box<dyn Fn(&str) + Send + Sync>,
     running: Arc<Mutex<JoinSet<()>>>,
     /// Cancelled when the conversation is over, and when we are asked to end.
     pub(super) over: CancellationToken,
@@ -153,7 +155,10 @@ impl ToolInstances {
             }
         })?;
         let (over, asked) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { server: Arc::clone(server), orders, log, running: Arc::default(), over, asked })
+        // Its lines are written as long as we run.
+        let (note, _) = log.notes();
+        let note = Box::new(note);
+        Ok(Self { server: Arc::clone(server), orders, log, note, running: Arc::default(), over, asked })
     }
 
     /// What is waited for at the end.
@@ -181,7 +186,7 @@ impl ToolInstances {
                 // What it was refused last is recorded before its end.
                 drop(launched.observations());
                 drop(launched.finish(&how));
-                drop(errors.join());
+                errors.wait();
             });
             drop(finished.await);
         };
@@ -202,7 +207,7 @@ impl Instances for ToolInstances {
     }
 
     fn note(&self, text: &str) {
-        self.log.write(text);
+        (self.note)(text);
     }
 }
 

@@ -27,7 +27,7 @@ use super::gate::Gate;
 use super::isolate::ToolInstances;
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
-use super::server_log::ServerLog;
+use super::server_log::{ServerLog, WritersEnd};
 use super::supervise::{Attended, attend, split};
 use crate::answer::{Answer, Exit};
 use crate::args::wrap::Wrap;
@@ -83,7 +83,7 @@ struct StartedServer {
     launched: Launched,
     stdin: PipeWriter,
     stdout: PipeReader,
-    errors: std::thread::JoinHandle<()>,
+    errors: WritersEnd,
     options: RelayOptions,
     refused: SandboxRefusals,
     instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
@@ -121,7 +121,9 @@ impl Starter {
         let log = ServerLog::open(&self.server.name, gate.redactor.clone(), self.server.is_recorded);
         let errors = log.follow(pipes.stderr);
         let instances = split(&self.server, &gate, &self.journal, &log)?;
-        let options = gate.into_options(&self.journal, Arc::clone(&self.counts), move |line| log.write(line));
+        // Its lines are written as long as we run.
+        let (note, _) = log.notes();
+        let options = gate.into_options(&self.journal, Arc::clone(&self.counts), note);
         Ok(StartedServer {
             launched,
             stdin: pipes.stdin,
@@ -177,14 +179,14 @@ async fn until_it_ends(
 ) {
     let StartedServer { mut launched, stdin, stdout, errors, options, refused, instances } = started;
     let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
-    let ended = attend(options, client, attended, stop.cancelled()).await;
+    let ended = attend(options, client, attended, (std::future::pending(), stop.cancelled())).await;
     let how = ended.map_or_else(|fault| format!("{fault:#}"), |ended| ended.to_string());
     let finished = tokio::task::spawn_blocking(move || {
         // What it was refused last is recorded before its end.
         drop(launched.observations());
         // That an end cannot be recorded is said by the journal itself.
         drop(launched.finish(&how));
-        drop(errors.join());
+        errors.wait();
     });
     drop(finished.await);
 }

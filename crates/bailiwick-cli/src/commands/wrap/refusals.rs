@@ -1,9 +1,10 @@
 //! What the sandbox refused a wrapped server, in the journal as it happens: with the tool if one call was being answered, else
 //! with every call that was.
 //!
-//! Programs and names that run code later are seen always; files only with `--tell`, because looking at every open costs too
+//! Programs, Unix sockets and names that run code later are seen always; files only with `--tell`, because looking at every open costs too
 //! much. Each thing is recorded once. Residual: the sandbox says what was asked for, not by which thread of the server.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_journal::Journal;
@@ -54,13 +55,14 @@ struct Refused {
     code: DenialCode,
     /// What the server did.
     words: String,
-    /// The grant that would allow it.
-    capability: String,
+    /// The grant that would allow it, if that is known.
+    capability: Option<String>,
 }
 
 impl Refused {
     fn from_observation(seen: &Observation) -> Option<Self> {
         let (code, verb, path, line) = match seen {
+            Observation::SocketRefused(path) => return Some(Self::socket(path.as_deref())),
             Observation::ProgramRefused(path) => {
                 (DenialCode::ExecNotGranted, "tried to start", path, "exec:spawn")
             }
@@ -81,15 +83,25 @@ impl Refused {
             | Observation::Connecting(_) => return None,
         };
         let path = path.display();
-        Some(Self { code, words: format!("{verb} {path}"), capability: format!("{line}:{path}") })
+        Some(Self { code, words: format!("{verb} {path}"), capability: Some(format!("{line}:{path}")) })
+    }
+
+    /// A Unix socket; which one is known only where some are granted.
+    fn socket(path: Option<&Path>) -> Self {
+        let code = DenialCode::IpcNotGranted;
+        let Some(path) = path.map(Path::display) else {
+            return Self { code, words: "tried to make a Unix socket".to_owned(), capability: None };
+        };
+        let words = format!("tried to reach the Unix socket {path}");
+        Self { code, words, capability: Some(format!("ipc:connect:unix:{path}")) }
     }
 
     fn event(&self, server: &str) -> Event {
-        Event::new(RecordKind::CapabilityDenied)
+        let event = Event::new(RecordKind::CapabilityDenied)
             .with_tool(server.to_owned())
             .with_decision(Decision::Deny)
             .with_code(self.code.as_str())
-            .with_capability(self.capability.clone())
-            .with_reason(format!("the server {}, and the sandbox refused it", self.words))
+            .with_reason(format!("the server {}, and the sandbox refused it", self.words));
+        self.capability.iter().fold(event, |event, capability| event.with_capability(capability.clone()))
     }
 }

@@ -40,10 +40,11 @@ pub(super) fn relay(
 ) -> anyhow::Result<Answer> {
     let log = ServerLog::open(&server.name, Arc::clone(&gate.redactor), server.is_recorded);
     let stop = CancellationToken::new();
-    let remote = remote_server(args, (&server.identity, gate.given.clone()), log.clone(), stop.clone())?;
+    let remote = remote_server(args, (&server.identity, gate.given.clone()), &log, stop.clone())?;
     let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
     let counts = Arc::new(RelayCounts::default());
-    let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
+    let (note, noted) = log.notes();
+    let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
@@ -70,6 +71,7 @@ pub(super) fn relay(
     });
     // A read of stdin that will never end must not keep us.
     runtime.shutdown_timeout(Duration::from_millis(50));
+    noted.wait();
     let how = how?;
     journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     let exit = if how == "terminated" { Exit::Program(143) } else { Exit::Fine };
@@ -89,7 +91,7 @@ fn of_login(args: &Wrap, endpoint: &Endpoint) -> anyhow::Result<Credential> {
 fn remote_server(
     args: &Wrap,
     (url, given): (&str, Option<(String, String)>),
-    log: ServerLog,
+    log: &ServerLog,
     stop: CancellationToken,
 ) -> anyhow::Result<RemoteServer> {
     let endpoint = Endpoint::new(url)?;
@@ -101,6 +103,7 @@ fn remote_server(
     let advice = format!(
         "log in with `bailiwick login {endpoint}`, or give a token with `--secret NAME=env:VARIABLE` before `--url {endpoint}`"
     );
-    let note = Box::new(move |line: &str| log.write(line));
-    Ok(RemoteServer { client, endpoint, credential, advice, note, stop })
+    // Its lines are written as long as we run.
+    let (note, _) = log.notes();
+    Ok(RemoteServer { client, endpoint, credential, advice, note: Box::new(note), stop })
 }

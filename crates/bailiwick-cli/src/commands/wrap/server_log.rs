@@ -1,12 +1,15 @@
 //! What a wrapped server writes to stderr: kept in a log of bounded size, and shown on ours without anything that acts on
 //! a terminal.
+//!
+//! A client that does not read our stderr holds up the threads that write there, and neither the relay nor the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bailiwick_mcp::relay::Redactor;
 
@@ -18,6 +21,32 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// The most of one line that is kept.
 const LONGEST: u64 = 16 * 1024;
+
+/// How many lines of the relay may wait to be written; more are dropped.
+const MOST_NOTES: usize = 1024;
+
+/// How long the last lines may take.
+const PARTING: Duration = Duration::from_millis(500);
+
+/// The end of a thread that writes.
+pub(super) struct WritersEnd(Receiver<()>);
+
+impl WritersEnd {
+    fn of(write: impl FnOnce() + Send + 'static) -> Self {
+        let (ended, end) = channel::<()>();
+        std::thread::spawn(move || {
+            write();
+            drop(ended);
+        });
+        Self(end)
+    }
+
+    /// Waits for it, but not for a reader that does not read.
+    pub(super) fn wait(&self) {
+        // Nothing is ever sent: it is there to be closed.
+        let _closed = self.0.recv_timeout(PARTING);
+    }
+}
 
 /// The log of one server. Clones write to the same.
 #[derive(Clone)]
@@ -54,9 +83,9 @@ impl ServerLog {
     }
 
     /// Copies a server's stderr until it ends.
-    pub(super) fn follow(&self, stderr: impl Read + Send + 'static) -> JoinHandle<()> {
+    pub(super) fn follow(&self, stderr: impl Read + Send + 'static) -> WritersEnd {
         let log = self.clone();
-        std::thread::spawn(move || {
+        WritersEnd::of(move || {
             let mut stderr = BufReader::new(stderr);
             let mut line = Vec::new();
             loop {
@@ -69,16 +98,25 @@ impl ServerLog {
         })
     }
 
-    /// Notes one line, of the server or of the relay.
-    pub(super) fn write(&self, line: &str) {
+    /// Who notes lines of the relay, without waiting for who reads them.
+    pub(super) fn notes(&self) -> (impl Fn(&str) + Send + Sync + 'static, WritersEnd) {
+        let (notes, lines) = sync_channel::<String>(MOST_NOTES);
+        let log = self.clone();
+        let end = WritersEnd::of(move || lines.iter().for_each(|line| log.write(&line)));
+        (move |line: &str| drop(notes.try_send(line.to_owned())), end)
+    }
+
+    /// Writes one line, of the server or of the relay.
+    fn write(&self, line: &str) {
         let line = self.redactor.plain(line.trim_end_matches(['\n', '\r'])).text;
         let line = escape::line(&line);
-        terminal::remark(&format!("[{}] {line}\n", escape::line(&self.name)));
         let mut kept = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_mut().is_some_and(|log| log.append(&line).is_err()) {
             // A log that cannot be written is given up; the lines are still shown.
             *kept = None;
         }
+        drop(kept);
+        terminal::remark(&format!("[{}] {line}\n", escape::line(&self.name)));
     }
 }
 

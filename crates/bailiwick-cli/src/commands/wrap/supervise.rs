@@ -1,8 +1,10 @@
 //! A wrapped server from its start to its end: messages, signals, and who outlives whom.
 //!
 //! When the client has gone, the server's input is closed; it has two seconds, then it is asked to end, and two seconds
-//! later every process of it is ended. When we are asked to end it has 250 ms.
+//! later every process of it is ended. When we are asked to end it has 250 ms. A server that closes its input or its output
+//! is ended in the same way, and so is one whose client reads nothing more: both are seen though nothing is being written.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,8 +22,8 @@ use bailiwick_mcp::relay::{
 use bailiwick_mcp::{CancellationToken, stdio};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tokio::io::{AsyncRead, AsyncWrite, duplex};
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, duplex};
+use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -43,6 +45,9 @@ const HASTE: Duration = Duration::from_millis(250);
 /// How long the relay may take to hand over the last answers.
 const PARTING: Duration = Duration::from_secs(1);
 
+/// What the client reads, opened anew: how it is opened here changes nothing for who shares it.
+const OWN_OUTPUT: &str = "/proc/self/fd/1";
+
 const SIGTERM: i32 = 15;
 
 /// Bytes on their way between the relay and a server of several processes.
@@ -62,14 +67,16 @@ pub(super) fn relay(
     let instances = split(server, &gate, journal, &log)?;
     let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
     let counts = Arc::new(RelayCounts::default());
-    let options = gate.into_options(journal, Arc::clone(&counts), move |line| log.write(line));
+    let (note, noted) = log.notes();
+    let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
         let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
-        let ended = attend(options, stdio::standard(), attended, signals.recv()).await;
+        let reads_no_more = reader_has_gone(OpenOptions::new().open_sender(OWN_OUTPUT));
+        let ended = attend(options, stdio::standard(), attended, (reads_no_more, signals.recv())).await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -83,7 +90,8 @@ pub(super) fn relay(
     // What it was refused last is recorded before its end.
     drop(launched.observations());
     let recorded = launched.finish(&how);
-    drop(errors.join());
+    errors.wait();
+    noted.wait();
     journal
         .append(Event::new(RecordKind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
     recorded?;
@@ -132,12 +140,13 @@ fn server_ends(
     Ok((Box::new(server_in), Box::new(server_out)))
 }
 
-/// Relays between a client and a server that was started, until that has ended. `asked` ends when we are asked to end.
+/// Relays between a client and a server that was started, until that has ended. `reads_no_more` ends when the client does not
+/// read any more, `asked` when we are asked to end.
 pub(super) async fn attend<In, Out>(
     options: RelayOptions,
     (client_in, client_out): (In, Out),
     attended: Attended<'_>,
-    asked: impl Future<Output = ()>,
+    (reads_no_more, asked): (impl Future<Output = ()>, impl Future<Output = ()>),
 ) -> anyhow::Result<Ended>
 where
     In: AsyncRead + Send + Unpin + 'static,
@@ -146,6 +155,7 @@ where
     let Attended { launched, stdin, stdout, refused, instances } = attended;
     let of_tools = instances.as_ref().map(|(instances, _)| (instances.running(), instances.asked.clone()));
     let over = instances.as_ref().map(|(instances, _)| instances.over.clone()).unwrap_or_default();
+    let input_is_closed = reader_has_gone(stdin.as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd));
     let (server_in, server_out) = server_ends((stdin, stdout), instances)?;
     let streams = RelayStreams { client_in, client_out, server_in, server_out };
     let (tell, reason) = oneshot::channel();
@@ -155,7 +165,10 @@ where
         asked.await;
         of_tools.iter().for_each(|(_, asked)| asked.cancel());
     };
-    let ended = until_the_end(launched, &over, asked).await;
+    let ended = tokio::select! {
+        ended = until_the_end(launched, &over, asked) => ended,
+        never = cancel_after(&over, reads_no_more, input_is_closed) => match never {},
+    };
     // What it started ends with it, and so do its pipes.
     launched.kill();
     drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
@@ -165,6 +178,29 @@ where
         all_ended(running).await;
     }
     ended
+}
+
+/// Cancels when one of them has ended. Both are gone then: what they hold keeps no pipe open.
+async fn cancel_after(
+    over: &CancellationToken,
+    one: impl Future<Output = ()>,
+    other: impl Future<Output = ()>,
+) -> Infallible {
+    tokio::select! {
+        () = one => {}
+        () = other => {}
+        () = over.cancelled() => {}
+    }
+    over.cancel();
+    std::future::pending().await
+}
+
+/// Ends when nobody can read any more what is written there: it is seen without writing. Never where that cannot be watched.
+async fn reader_has_gone(output: std::io::Result<Sender>) {
+    match output {
+        Ok(output) if output.ready(Interest::ERROR).await.is_ok() => {}
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
 }
 
 /// Signals that ask us to end.

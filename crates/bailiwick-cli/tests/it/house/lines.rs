@@ -14,8 +14,8 @@ const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
 const LARGER: [(&str, usize); 4] = [
     ("bailiwick-policy", 13_400),
-    ("bailiwick-cli", 16_600),
-    ("bailiwick-confine", 10_800),
+    ("bailiwick-cli", 17_200),
+    ("bailiwick-confine", 11_200),
     ("bailiwick-guardrails", 9_400),
 ];
 /// How many equal lines are a repetition.

@@ -72,6 +72,23 @@ fn killing_or_asking_the_relay_leaves_nothing() {
 }
 
 #[test]
+fn a_client_that_does_not_read_stderr_is_answered_and_told_the_end() {
+    let world = World::new();
+    // Far more than a pipe holds: all of it is said on stderr, which is not read here before the end.
+    let noise = "*\"noise\"*) i=0; while [ $i -lt 3000 ]; do echo 'a banner of a server that speaks where only messages may stand'; i=$((i+1)); done
+        printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\\n';;";
+    let mut wrapped = world.wrap_script(MANIFEST, &[], noise);
+    let answer = wrapped.ask(&call(1, "wait", &json!({ "noise": true })));
+    assert!(answer["result"].is_object(), "{answer}");
+    drop(wrapped.input.take());
+    let ended = eventually(|| wrapped.child.try_wait().expect("a child").is_some());
+    if !ended {
+        drop(wrapped.child.kill());
+    }
+    assert!(ended, "it waits for who reads stderr");
+}
+
+#[test]
 fn without_a_usable_manifest_a_server_without_tools_says_what_to_do() {
     let world = World::new();
     let broken =

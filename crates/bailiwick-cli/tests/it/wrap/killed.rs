@@ -9,7 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, World, Wrapped, call};
+use super::{PATIENCE, UNLISTED, World, Wrapped, call};
 use crate::run::{eventually, processes};
 
 const MANIFEST: &str =
@@ -24,6 +24,7 @@ enum Fate {
     ClientEndsItsOutput,
     ClientClosesItsInput,
     ServerClosesItsOutput,
+    ServerClosesItsInput,
 }
 
 impl Fate {
@@ -31,6 +32,7 @@ impl Fate {
     fn act(self) -> &'static str {
         match self {
             Self::ServerClosesItsOutput => "exec 1>&-; sleep WORD",
+            Self::ServerClosesItsInput => "exec 0<&-; sleep WORD",
             Self::RelayIsKilled
             | Self::ServerIsKilled
             | Self::ClientIsKilled
@@ -40,7 +42,7 @@ impl Fate {
     }
 }
 
-fn rounds() -> usize {
+pub(super) fn rounds() -> usize {
     let everything = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
     if everything { 100 } else { 3 }
 }
@@ -67,7 +69,8 @@ fn once(world: &World, fate: Fate, word: &str) {
         Fate::RelayIsKilled
         | Fate::ServerIsKilled
         | Fate::ClientEndsItsOutput
-        | Fate::ServerClosesItsOutput => client_listens(command, fate, word),
+        | Fate::ServerClosesItsOutput
+        | Fate::ServerClosesItsInput => client_listens(command, fate, word),
     }
 }
 
@@ -95,17 +98,22 @@ fn client_listens(command: Command, fate: Fate, word: &str) {
     wrapped.child.wait().expect("it ends");
 }
 
-/// A server of the shell that answers nothing.
 fn server(world: &World, fate: Fate, word: &str) -> Command {
-    let act = fate.act().replace("WORD", word);
-    let script = format!("while IFS= read -r line; do case \"$line\" in *'\"id\":3,'*) {act};; esac; done");
+    silent_server(world, fate.act(), word)
+}
+
+/// A server of the shell that answers nothing, and does this when the third request has reached it.
+pub(super) fn silent_server(world: &World, act: &str, word: &str) -> Command {
+    let act = act.replace("WORD", word);
+    let script =
+        format!("while IFS= read -r line; do case \"$line\" in {UNLISTED} *'\"id\":3,'*) {act};; esac; done");
     let manifest = world.write("mortal.toml", MANIFEST);
     let mut command = world.bailiwick(&["wrap", "--manifest"]);
     command.arg(manifest).args(["--", "/bin/sh", "-c", &script]);
     command
 }
 
-fn requests() -> [Value; 3] {
+pub(super) fn requests() -> [Value; 3] {
     [
         call(1, "wait", &json!({})),
         json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }),
@@ -177,7 +185,7 @@ fn ends(relay: &mut Child) {
 }
 
 /// Whether the server's own child runs: the command line of the relay has the word too.
-fn sleeps(word: &str) -> bool {
+pub(super) fn sleeps(word: &str) -> bool {
     processes(word).iter().any(|line| line.starts_with("sleep "))
 }
 
@@ -220,4 +228,9 @@ fn the_client_closes_its_input() {
 #[test]
 fn the_server_closes_its_output() {
     many(Fate::ServerClosesItsOutput);
+}
+
+#[test]
+fn the_server_closes_its_input() {
+    many(Fate::ServerClosesItsInput);
 }

@@ -1,11 +1,14 @@
 //! `bailiwick wrap` as clients use it: the built command before the command of a server.
 
 mod asked;
+mod clients;
 mod confined;
+mod demo;
 mod elsewhere;
 mod ends;
 mod fetched;
 mod forbidden;
+mod halves;
 mod identified;
 mod installed;
 mod isolated;
@@ -13,6 +16,8 @@ mod killed;
 mod listening;
 mod logged_in;
 mod pinned;
+mod projects;
+mod purged;
 mod real;
 mod ruled;
 mod shown;

@@ -60,3 +60,67 @@ fn a_granted_program_leaves_no_refusal_and_files_are_told_with_tell() {
     let record = refused.iter().find(named).unwrap_or_else(|| panic!("{}", world.recorded()));
     assert!(record.to_string().contains(r#""look""#), "{record}");
 }
+
+/// A server that tries to reach a service of the host by a Unix socket.
+const SOCKETS: &str = r#"
+import json, socket, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    said = "reached"
+    try:
+        if message["method"] == "tools/call":
+            socket.socket(socket.AF_UNIX).connect("SERVICE")
+    except OSError as error:
+        said = error.strerror
+    result = {"content": [{"type": "text", "text": said}], "tools": [{"name": "look", "inputSchema": {}}, {"name": "rest", "inputSchema": {}}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+fn with_sockets(world: &World, lines: &str) -> (String, Vec<Value>) {
+    let service = world.path("service");
+    let _listener = std::os::unix::net::UnixListener::bind(&service).expect("a socket");
+    let server = world.write("server.py", &SOCKETS.replace("SERVICE", &service.display().to_string()));
+    let server = server.display().to_string();
+    let mut wrapped = world.wrap(&manifest(lines), &[], &["/usr/bin/python3", "-S", &server]);
+    let said = text(&wrapped.ask(&call(1, "look", &json!({}))));
+    drop(wrapped.end());
+    let _ = std::fs::remove_file(&service);
+    (said, records(world, "ipc-not-granted"))
+}
+
+#[test]
+fn a_refused_unix_socket_is_recorded_with_the_tool() {
+    if !std::path::Path::new("/usr/bin/python3").is_file() {
+        return bailiwick_testkit::skip("there is no /usr/bin/python3");
+    }
+    let world = World::new();
+    let directory = world.0.path().display().to_string();
+    // The directory is granted: without the refusal the socket in it could be reached.
+    let (said, refused) = with_sockets(&world, &format!("'fs:read,write:{directory}/**'"));
+    assert_eq!(said, "Operation not permitted");
+    let record = refused.first().unwrap_or_else(|| panic!("{}", world.recorded())).to_string();
+    assert!(record.contains(r#""look""#) && record.contains("tried to make a Unix socket"), "{record}");
+
+    // Where some are granted, the name is known.
+    let world = World::new();
+    let (said, refused) = with_sockets(&world, "'ipc:connect:unix:/run/another'");
+    assert_eq!(said, "Permission denied");
+    let record = refused.first().unwrap_or_else(|| panic!("{}", world.recorded())).to_string();
+    let named = format!("ipc:connect:unix:{}", world.path("service").display());
+    assert!(record.contains(r#""look""#) && record.contains(&named), "{record}");
+
+    let world = World::new();
+    let service = world.path("service").display().to_string();
+    let (said, refused) = with_sockets(&world, &format!("'ipc:connect:unix:{service}'"));
+    assert_eq!((said.as_str(), refused.len()), ("reached", 0), "{}", world.recorded());
+}
+
+#[test]
+fn unix_sockets_are_refused_and_recorded_as_a_plain_user() {
+    bailiwick_testkit::run_again_as_plain_user(
+        "wrap::traced::a_refused_unix",
+        &[env!("CARGO_BIN_EXE_bailiwick")],
+    );
+}

@@ -85,6 +85,7 @@ impl Desk<'_> {
             Call::ChangeMode { what, mode, flags } => self.change_mode(asked, what, mode, flags),
             Call::ChangeModeOf { descriptor, mode } => self.change_mode_of(asked, descriptor, mode),
             Call::Umask
+            | Call::Socket
             | Call::Connect(_)
             | Call::Bind(_)
             | Call::Execute { .. }

@@ -61,6 +61,8 @@ pub(super) enum Call {
         mode: u32,
     },
     Umask,
+    /// Makes a Unix socket where there may be none.
+    Socket,
     /// Connects a socket.
     Connect(Addressed),
     /// Gives a socket a name.
@@ -115,6 +117,7 @@ impl Call {
             | Self::ChangeMode { .. }
             | Self::ChangeModeOf { .. }
             | Self::Umask
+            | Self::Socket
             | Self::Connect(_)
             | Self::Bind(_) => false,
         }
@@ -138,6 +141,7 @@ impl Call {
             libc::SYS_fchmodat2 => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(d) },
             libc::SYS_fchmod => Self::ChangeModeOf { descriptor: low(a).cast_signed(), mode: low(b) },
             libc::SYS_umask => Self::Umask,
+            libc::SYS_socket => Self::Socket,
             libc::SYS_connect => Self::Connect(addressed(a, b, c)),
             libc::SYS_bind => Self::Bind(addressed(a, b, c)),
             libc::SYS_execve => Self::Execute { what: named(CWD, a)?, arguments: b },

@@ -98,6 +98,10 @@ impl Desk<'_> {
         // What cannot be read is not told.
         let _ = match call {
             Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
+            Call::Socket => {
+                teller.send_once(Seen::Socket, Errno::PERM.raw_os_error(), &[]);
+                Ok(())
+            }
             Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
             Call::Connect(to) => tell_address(teller, asked, to.address, to.length),
             Call::Look { what } => self.tell_file(teller, asked, what, OFlags::PATH),

@@ -258,6 +258,7 @@ fn wanted_file(one: &Observation) -> Option<(&PathBuf, bool)> {
         | Observation::Listening(_)
         | Observation::Connecting(_)
         | Observation::MakeRefused(_)
+        | Observation::SocketRefused(_)
         | Observation::NameRefused(_) => None,
     }
 }
