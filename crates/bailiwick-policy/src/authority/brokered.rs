@@ -59,7 +59,7 @@ impl Brokered {
     }
 
     /// Every variable with one of its hosts each.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Box<str>, &BrokerHost)> {
-        self.0.iter().flat_map(|(name, hosts)| hosts.iter().map(move |host| (name, host)))
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &BrokerHost)> {
+        self.0.iter().flat_map(|(name, hosts)| hosts.iter().map(move |host| (&**name, host)))
     }
 }

@@ -136,7 +136,7 @@ impl Parts {
         }
         self.exec.extend(grants(&more.exec));
         self.env.extend(grants(&more.env));
-        self.brokered.extend(more.brokered.pairs().map(|(name, host)| (name.clone(), host.clone())));
+        self.brokered.extend(more.brokered.pairs().map(|(name, host)| (name.into(), host.clone())));
         self.ipc.extend(grants(&more.ipc));
         self.clock = self.clock.union(more.clock);
         self.names.extend(more.named().cloned());

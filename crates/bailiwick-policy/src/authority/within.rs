@@ -106,8 +106,8 @@ impl Authority {
 
     fn brokered_within(&self, other: &Self) -> Containment<Request> {
         let mut all = self.brokered.pairs();
-        let request = |(name, host): (&Box<str>, &crate::capability::BrokerHost)| Request::BrokerEnv {
-            name: name.clone(),
+        let request = |(name, host): (&str, &crate::capability::BrokerHost)| Request::BrokerEnv {
+            name: name.into(),
             host: host.clone(),
         };
         match all.find(|pair| !other.allows(&request(*pair))) {

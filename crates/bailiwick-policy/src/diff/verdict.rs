@@ -91,8 +91,8 @@ fn exceeds(axis: Axis, old: &Authority, new: &Authority) -> Option<String> {
 fn credential_reach(new: &Manifest, old: &Authority, fresh: &Authority) -> Option<String> {
     let given = |name: &&str| fresh.allows(&Request::InjectEnv((*name).into()));
     let secrets: Vec<&str> = new.lines().filter_map(|line| line.value.injected()).filter(given).collect();
-    let brokered = |(name, host): (&Box<str>, &crate::capability::BrokerHost)| {
-        let request = Request::BrokerEnv { name: name.clone(), host: host.clone() };
+    let brokered = |(name, host): (&str, &crate::capability::BrokerHost)| {
+        let request = Request::BrokerEnv { name: name.into(), host: host.clone() };
         (!old.allows(&request)).then(|| request.to_string())
     };
     if let Some(place) = fresh.brokered().pairs().find_map(brokered) {

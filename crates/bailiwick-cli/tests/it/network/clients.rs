@@ -278,7 +278,7 @@ pub(super) fn packages() -> Option<PathBuf> {
     places.into_iter().find(|place| place.join("requests").is_dir())
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for name in ["requests", "urllib3", "idna", "certifi", "charset_normalizer"] {
         let copied = Command::new("cp").arg("-r").arg(from.join(name)).arg(to).status().unwrap();
