@@ -81,17 +81,11 @@ impl Prepared {
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
         mount::look();
         let mut built = Built::for_plan(system, plan, &command, &options)?;
-        let rules = built.rules()?;
-        for gap in rules.iter().flat_map(|rules| rules.level().missing()) {
-            built.notes.push(format!("this kernel's Landlock is old: {gap}"));
-        }
+        let rules = built.rules_with_notes()?;
         let private_sockets = built.private_sockets(plan, rules.is_some())?;
         let needs = needs(plan, !private_sockets.is_empty());
         let strict = seccomp::program(needs);
-        let tells_sockets = options.tells_sockets
-            && options.watch != Watch::Nothing
-            && needs.unix_sockets == UnixSockets::None;
-        let needs = if tells_sockets { Needs { unix_sockets: UnixSockets::Told, ..needs } } else { needs };
+        let needs = telling_sockets(needs, &options);
         let filter = seccomp::program(needs);
         let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
         built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
@@ -122,7 +116,7 @@ impl Prepared {
             unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
             guarded: built.guarded.net.is_some(),
             watch: options.watch,
-            sockets_told: tells_sockets,
+            sockets_told: needs.unix_sockets == UnixSockets::Told,
         };
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
@@ -291,6 +285,14 @@ impl Built {
             maps_users: maps_users(plan),
             guarded,
         })
+    }
+
+    /// The rules, with a note for what this kernel's do not know.
+    fn rules_with_notes(&mut self) -> Result<Option<Ruleset>, Refusal> {
+        let rules = self.rules()?;
+        let gaps = rules.iter().flat_map(|rules| rules.level().missing());
+        self.notes.extend(gaps.map(|gap| format!("this kernel's Landlock is old: {gap}")));
+        Ok(rules)
     }
 
     /// The rules of inodes that exist on the host; none where the kernel has no Landlock.
@@ -464,6 +466,15 @@ fn rule(path: &Path, access: Access) -> Result<Option<Rule>, Refusal> {
 /// refuses such a map anyway.
 fn maps_users(plan: &Plan) -> bool {
     plan.nested_sandbox() && !rustix::process::geteuid().is_root()
+}
+
+/// The same, with refused Unix sockets told, if that is asked for and something is told at all.
+fn telling_sockets(needs: Needs, options: &Options) -> Needs {
+    let is_told = options.tells_sockets && options.watch != Watch::Nothing;
+    match needs.unix_sockets {
+        UnixSockets::None if is_told => Needs { unix_sockets: UnixSockets::Told, ..needs },
+        UnixSockets::None | UnixSockets::Told | UnixSockets::Mediated => needs,
+    }
 }
 
 fn needs(plan: &Plan, private_sockets: bool) -> Needs {
