@@ -40,8 +40,11 @@ pub(crate) struct SessionAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     pem: String,
-    leaves: Mutex<HashMap<Box<str>, (Instant, Arc<ServerConfig>)>>,
+    leaves: Mutex<HashMap<Box<str>, Leaf>>,
 }
+
+/// When a leaf was made, and what TLS is ended with.
+type Leaf = (Instant, Arc<ServerConfig>);
 
 impl SessionAuthority {
     /// A new one, for these hosts.

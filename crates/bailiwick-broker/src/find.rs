@@ -72,10 +72,9 @@ impl Finder {
         for start in &finder.starts {
             for edge in finder.states.get(*start as usize).into_iter().flat_map(|state| &state.edges) {
                 for byte in [edge.byte, edge.byte.to_ascii_uppercase(), edge.byte.to_ascii_lowercase()] {
-                    if byte == edge.byte || edge.folds {
-                        if let Some(first) = finder.first.get_mut(usize::from(byte)) {
-                            *first = true;
-                        }
+                    let first = finder.first.get_mut(usize::from(byte));
+                    if let Some(first) = first.filter(|_| byte == edge.byte || edge.folds) {
+                        *first = true;
                     }
                 }
             }

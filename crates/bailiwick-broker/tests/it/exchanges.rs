@@ -69,7 +69,7 @@ fn windows() -> HashSet<Vec<u8>> {
     for offset in 0..3_usize {
         let padded = STANDARD.encode([&vec![0; offset], VALUE.as_bytes()].concat());
         let (first, end) = ((offset * 8).div_ceil(6), (offset + VALUE.len()) * 8 / 6);
-        forms.push(padded[first..end].to_owned());
+        forms.push(padded.get(first..end).unwrap().to_owned());
     }
     forms.iter().flat_map(|form| form.as_bytes().windows(8).map(<[u8]>::to_vec)).collect()
 }
@@ -84,7 +84,7 @@ fn body_of(response: &str) -> Vec<u8> {
         if size == 0 {
             break;
         }
-        rest = &behind[size + 2..];
+        rest = behind.get(size + 2..).unwrap();
     }
     body
 }

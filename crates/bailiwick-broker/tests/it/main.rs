@@ -1,11 +1,5 @@
 //! The broker from outside: real TLS on both sides, and every known failure of brokers as an attack.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod attacks;
 mod exchanges;

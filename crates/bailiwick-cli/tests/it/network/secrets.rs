@@ -254,7 +254,8 @@ fn windows() -> HashSet<[u8; 8]> {
     for offset in 0..3_usize {
         let padded = [&vec![0; offset], VALUE.as_bytes()].concat();
         let encoded = base64::engine::general_purpose::STANDARD.encode(padded);
-        forms.push(encoded[(offset * 8).div_ceil(6)..(offset + VALUE.len()) * 8 / 6].to_owned());
+        let (first, end) = ((offset * 8).div_ceil(6), (offset + VALUE.len()) * 8 / 6);
+        forms.push(encoded.get(first..end).unwrap().to_owned());
     }
     let each =
         forms.iter().flat_map(|form| form.as_bytes().windows(8).map(|window| window.try_into().unwrap()));
@@ -318,6 +319,7 @@ fn no_process_inside_ever_holds_the_value() {
          console.log('done'); setInterval(() => 0, 1000); }})()"
     );
     let journal = stage.directory("journal");
+    std::fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let kept = format!("--journal={}", journal.display());
     let mut run = world.run(&stage, &["exec:spawn:/usr/bin/node"], &[&kept, "--"]);
     let words = ["/usr/bin/bash", "-c", "/usr/bin/node -e \"$0\"; :", &work];
