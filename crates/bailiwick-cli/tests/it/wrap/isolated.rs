@@ -259,14 +259,9 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
     let world = World::new();
     let notes = world.path("notes");
     std::fs::create_dir(&notes).expect("a directory");
-    let modules = entry.ancestors().find(|dir| dir.ends_with("node_modules")).expect("modules").to_owned();
-    let shown = notes.display();
-    let manifest = format!(
-        "name = 'files'\nversion = '1'\nserver_capabilities = ['fs:read:{}/**']\n\
-         [[tools]]\nname = 'read_text_file'\ncapabilities = ['fs:read:{shown}', 'fs:read:{shown}/**']\nstate = 'none'\n\
-         [[tools]]\nname = 'write_file'\ncapabilities = ['fs:read,write:{shown}', 'fs:read,write:{shown}/**']\nstate = 'none'\n",
-        modules.display(),
-    );
+    let modules = entry.ancestors().find(|dir| dir.ends_with("node_modules")).expect("modules");
+    let program = modules.join(".bin/mcp-server-filesystem");
+    let manifest = include_str!("../../../../bailiwick-store/manifests/filesystem.toml");
     let path = |path: &Path| json!({ "path": path.to_str() });
     let calls = [
         call(1, "write_file", &json!({ "path": notes.join("a.txt").to_str(), "content": "new\n" })),
@@ -279,15 +274,14 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
         drop(wrapped.end());
         answers
     };
-    let server = ["node", entry.to_str().expect("text"), notes.to_str().expect("text")];
-    let mut bare = Command::new("node");
+    let server = [program.to_str().expect("text"), notes.to_str().expect("text")];
+    let mut bare = Command::new(&program);
     bare.args(&server[1..]);
     let expected = answers(Wrapped::spawned(bare));
     std::fs::remove_file(notes.join("a.txt")).expect("it wrote");
-    // The base may not even read the directory that the server is started for, as some servers demand.
-    let manifest =
-        manifest.replace("server_capabilities = [", &format!("server_capabilities = ['fs:read:{shown}', "));
-    assert_eq!(answers(world.wrap(&manifest, &["--isolate", "tool"], &server)), expected);
+    assert_eq!(answers(world.wrap(manifest, &["--isolate", "tool"], &server)), expected);
+    // The base, those that read and those that write.
+    assert_eq!(world.recorded().matches("sandbox-started").count(), 3);
 }
 
 /// Whether the server's own child runs: the command line of the relay has the word too.
