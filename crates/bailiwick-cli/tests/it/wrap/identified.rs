@@ -149,7 +149,7 @@ fn a_directory_that_is_called_otherwise_than_it_claims_is_unknown() {
     let package = server.with_file_name("package.json");
     std::fs::write(package, format!(r#"{{"name":"{FILESYSTEM}","version":"2026.8.31"}}"#)).expect("a file");
     let why = refusal(prefixed(&world, &[], &[server.to_str().expect("text"), "notes"]));
-    assert!(why.contains("no manifest is there") && why.contains("bailiwick init"), "{why}");
+    assert!(why.contains("no manifest is there") && why.contains("bailiwick learn --server"), "{why}");
 }
 
 #[test]
