@@ -9,6 +9,29 @@ use super::{Drift, Judged, schema};
 const KNOWN: [&str; 8] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "icons"];
 
+/// The same where `execution` says nothing.
+const KNOWN_WITH_EXECUTION: [&str; 9] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "_meta",
+    "icons",
+    "execution",
+];
+
+/// What `$schema` may say: which words a schema is written in. They are no texts for a model.
+const DIALECTS: [&str; 6] = [
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+];
+
 /// Judges a tool that is there before and now.
 pub(super) fn judge(old: &Value, new: &Value, others: &[&str]) -> Judged {
     if old == new {
@@ -19,8 +42,16 @@ pub(super) fn judge(old: &Value, new: &Value, others: &[&str]) -> Judged {
     let input = |tool: &Value| tool.get("inputSchema").cloned().unwrap_or_else(|| open.clone());
     reasons.extend(schema::within(&input(new), &input(old)).err());
     reasons.extend(lowered_risk(old.get("annotations"), new.get("annotations")));
-    reasons.extend(other_fields(old, new, &KNOWN));
+    reasons.extend(other_fields(old, new, if runs_no_task(new) { &KNOWN_WITH_EXECUTION } else { &KNOWN }));
     Some(sorted(reasons))
+}
+
+/// Whether a tool says that it is never run as a task, which it need not say.
+fn runs_no_task(tool: &Value) -> bool {
+    let fields = tool.get("execution").and_then(Value::as_object);
+    fields.is_some_and(|fields| {
+        fields.iter().all(|(name, value)| name == "taskSupport" && value.as_str() == Some("forbidden"))
+    })
 }
 
 /// Judges a prompt that is there before and now.
@@ -111,12 +142,18 @@ fn texts<'a>(value: &'a Value, all: &mut Vec<&'a str>) {
     match value {
         Value::String(text) => all.push(text),
         Value::Array(items) => items.iter().for_each(|item| texts(item, all)),
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-            all.push(key);
-            texts(value, all);
-        }),
+        Value::Object(fields) => {
+            fields.iter().filter(|(key, value)| !names_dialect(key, value)).for_each(|(key, value)| {
+                all.push(key);
+                texts(value, all);
+            })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+fn names_dialect(key: &str, value: &Value) -> bool {
+    key == "$schema" && value.as_str().is_some_and(|value| DIALECTS.contains(&value))
 }
 
 /// Hints that now promise less risk than before. A hint that is absent means the worst.

@@ -1,6 +1,6 @@
 //! What every published version of the protocol's reference servers says of itself, judged from each to the next.
 //!
-//! `published/*.jsonl` has a line for each version, oldest first, with what it says where that differs from the one before;
+//! `published/*.jsonl` has a line for each version, in the order of their numbers, with what it says where that differs from the one before;
 //! `scripts/published-pins` asks the registries anew. `published.expected` has every verdict, read by a person. Beside it
 //! stands an oracle that knows nothing of the judge: it compares schemas as trees.
 
@@ -123,9 +123,16 @@ fn no_harmless_change_is_withheld() {
     for (step, old, new, changes) in judged() {
         for (name, tool) in &new.tools {
             let Some(before) = old.tools.get(name) else { continue };
+            let others: Vec<&str> = new
+                .tools
+                .keys()
+                .chain(old.tools.keys())
+                .filter(|other| *other != name)
+                .map(String::as_str)
+                .collect();
             let is_same = shape(&before["inputSchema"]) == shape(&tool["inputSchema"])
                 && before.get("annotations") == tool.get("annotations");
-            if before == tool || !is_same || has_cue(&before.to_string(), &tool.to_string()) {
+            if before == tool || !is_same || has_cue(&before.to_string(), &tool.to_string(), &others) {
                 continue;
             }
             reworded += 1;
@@ -138,14 +145,15 @@ fn no_harmless_change_is_withheld() {
     assert!(reworded > 5, "{reworded} are too few to show anything");
 }
 
-/// Whether a text has a sign of more than rewording that the other has not: a link, a path, or an order.
-fn has_cue(old: &str, new: &str) -> bool {
+/// Whether a text has a sign of more than rewording that the other has not: a link, a path, an order, or another tool.
+fn has_cue(old: &str, new: &str, others: &[&str]) -> bool {
     let signs = |text: &str| -> BTreeMap<String, usize> {
         let mut found = BTreeMap::new();
         let words = text.split(|c: char| c.is_whitespace() || "\"'()\\,".contains(c));
         for word in words.map(str::to_lowercase) {
-            let is_sign = word.contains("://")
+            let is_sign = (word.contains("://") && !word.contains("//json-schema.org/"))
                 || word.starts_with('/')
+                || others.contains(&word.trim_end_matches(['.', ':', '`']))
                 || [
                     "must",
                     "always",
@@ -176,7 +184,7 @@ fn shape(schema: &Value) -> Value {
             Value::Object(kept.map(|(key, value)| (key.clone(), shape(value))).collect::<Map<_, _>>())
         }
         Value::Array(all) => Value::Array(all.iter().map(shape).collect()),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 

@@ -12,27 +12,31 @@ use super::World;
 use super::killed::{requests, rounds, silent_server, sleeps};
 use crate::run::{eventually, processes};
 
-/// What is closed while three requests wait: the client's two halves, and the server's.
+/// What one side closes while three requests wait.
+#[derive(Debug, Clone, Copy)]
+struct Closed {
+    speaks: bool,
+    reads: bool,
+}
+
+/// What both sides close.
 #[derive(Debug, Clone, Copy)]
 struct Halves {
-    client_speaks_no_more: bool,
-    client_reads_no_more: bool,
-    server_reads_no_more: bool,
-    server_speaks_no_more: bool,
+    client: Closed,
+    server: Closed,
 }
 
 impl Halves {
     fn all() -> impl Iterator<Item = Self> {
-        (1..16_u8).map(|bits| Self {
-            client_speaks_no_more: bits & 1 != 0,
-            client_reads_no_more: bits & 2 != 0,
-            server_reads_no_more: bits & 4 != 0,
-            server_speaks_no_more: bits & 8 != 0,
+        let has = |bits: u8, bit: u8| bits & bit != 0;
+        (1..16_u8).map(move |bits| Self {
+            client: Closed { speaks: has(bits, 1), reads: has(bits, 2) },
+            server: Closed { speaks: has(bits, 8), reads: has(bits, 4) },
         })
     }
 
     fn act(self) -> &'static str {
-        match (self.server_reads_no_more, self.server_speaks_no_more) {
+        match (self.server.reads, self.server.speaks) {
             (false, false) => "sleep WORD & wait",
             (true, false) => "exec 0<&-; sleep WORD",
             (false, true) => "exec 1>&-; sleep WORD",
@@ -63,13 +67,13 @@ fn close(mut command: Command, halves: Halves, word: &str) {
     }
     assert!(eventually(|| sleeps(word)), "{halves:?}");
     let output = relay.stdout.take().expect("a pipe");
-    let answers = if halves.client_reads_no_more {
+    let answers = if halves.client.reads {
         drop(output);
         None
     } else {
         Some(answered(output))
     };
-    if halves.client_speaks_no_more {
+    if halves.client.speaks {
         drop(input.take());
     }
     let ended = eventually(|| relay.try_wait().expect("a child").is_some());
