@@ -1,6 +1,6 @@
 //! One connection to a brokered host: TLS is ended, each request is judged and filled, and passed on over TLS of our own.
 //!
-//! A request is read whole in its head and written anew, so that what a client left unclear reaches nobody. The server is
+//! A request is read whole in its head and written anew, so that what a client left unclear is not sent on. The server is
 //! verified by the system's authorities and the host's own name, at an address that was judged.
 //!
 //! Fails closed when the client does not trust the certificate, names another host, asks for a tunnel or another protocol,

@@ -4,7 +4,7 @@
 //! parameters, form fields and JSON members that the manifest names. Found anywhere else, in whatever form, it refuses the
 //! request. So does a credential of the client's own, and a request that the secret's rules do not cover.
 //!
-//! Residual: a credential of the client's own in a body, or under a name that nobody uses for credentials.
+//! Residual: a credential of the client's own in a body, or under a name that is not used for credentials.
 
 use bailiwick_egress::{Code, Refusal, Target};
 use bailiwick_policy::net::{Method, UrlPath, percent_decoded};

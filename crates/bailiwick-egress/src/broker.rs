@@ -17,7 +17,7 @@ use crate::session::{End, Opening, Session, send_refusal};
 use crate::stream::Stream;
 
 impl Session {
-    /// Who ends TLS for this host and port, if anybody does.
+    /// What ends TLS for this host and port, if anything does.
     pub(crate) fn tls_end(&self, target: &Target) -> Option<Arc<dyn TlsEnd>> {
         self.tls_end.as_ref().filter(|end| end.ends(target)).map(Arc::clone)
     }

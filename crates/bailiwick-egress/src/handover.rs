@@ -1,4 +1,4 @@
-//! Connections that are not copied but handed to whoever ends TLS for a few hosts, and what must not leave in the clear.
+//! Connections that are not copied but handed to what ends TLS for a few hosts, and what must not leave in the clear.
 //!
 //! This crate still decides: only a connection that may go on, to an address that was judged, is handed over. Everything
 //! that is said to such a host outside of TLS is refused. Nothing in here knows what a secret is.

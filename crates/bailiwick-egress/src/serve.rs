@@ -40,7 +40,7 @@ pub struct Options {
     pub limits: Limits,
     /// How bytes are copied.
     pub copying: Copying,
-    /// Who ends TLS for some hosts, if anybody does.
+    /// What ends TLS for some hosts, if anything does.
     pub tls_end: Option<Arc<dyn TlsEnd>>,
     /// Told of every decision. It is called between packets, so it must not wait.
     pub events: Box<dyn Fn(Event) + Send + Sync>,

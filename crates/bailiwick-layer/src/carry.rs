@@ -33,7 +33,7 @@ fn carry(tree: &WrittenTree, change: &Change, serial: u64) -> Result<(), Errno> 
     let name = name_of(rest)?;
     let lower = parent_of(tree.lower.as_fd(), rest)?;
     let there = look(lower.as_fd(), &name)?;
-    // Looked at again: whoever works beside may have changed it since it was listed.
+    // Looked at again: another process may have changed it since it was listed.
     let is_conflict = match (&there, change.kind) {
         (None, ChangeKind::Deleted) => return Ok(()),
         (Some(_), ChangeKind::Added) => change.entry != EntryKind::Directory,

@@ -164,7 +164,7 @@ pub async fn relay<ClientIn, ClientOut, ServerIn, ServerOut>(
             over.cancel();
         }
     });
-    // Whoever sees the end first, the server's input ends with it.
+    // The server's input ends with the first side that sees the end.
     let closing = tokio::spawn({
         let (shared, over) = (Arc::clone(&shared), over.clone());
         async move {

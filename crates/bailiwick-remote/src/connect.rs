@@ -42,7 +42,7 @@ pub enum ConnectError {
     /// The server is not there.
     #[error("cannot connect to `{0}`: {1}")]
     Unreachable(String, String),
-    /// It is another server, or nobody vouches for it.
+    /// It is another server, or its certificate is not trusted.
     #[error("no secure connection to `{0}`: {1}")]
     Unverified(String, String),
 }

@@ -1,7 +1,7 @@
 //! Requests to a server that runs elsewhere, and the credentials for it.
 //!
-//! An [`Endpoint`] is an `https:` URL, or a plain one on the loopback interface. A [`Client`] connects to it and to nobody
-//! else: its name is resolved once for each connection, all of its addresses are screened by the decision of the network
+//! An [`Endpoint`] is an `https:` URL, or a plain one on the loopback interface. A [`Client`] connects to it and to no
+//! other server: its name is resolved once for each connection, all of its addresses are screened by the decision of the network
 //! allowlist, TLS is verified against the roots of the host, and a redirect is followed within the same origin alone. What
 //! is sent is what the caller wrote; no header, cookie or proxy comes from anywhere else. A [`Credential`] is a value that
 //! the user gave, or a [`Login`]: given by an authorization server, kept in a file of the user's alone, and renewed under a lock.

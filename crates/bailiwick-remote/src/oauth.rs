@@ -38,7 +38,7 @@ pub enum LoginError {
     /// An address that is not asked.
     #[error("the {0} that was discovered is not used: {1}")]
     Address(&'static str, String),
-    /// What was discovered is for somebody else, or not enough.
+    /// What was discovered is for another server, or not enough.
     #[error("{0}")]
     Metadata(String),
     /// The authorization server refuses.
@@ -125,7 +125,7 @@ impl PendingLogin {
     /// Finds out who lets in, and registers a client there.
     ///
     /// # Errors
-    /// Why nobody can be asked.
+    /// Why no login can be asked for.
     pub async fn begin(client: &Client, asked: LoginRequest<'_>) -> Result<Self, LoginError> {
         let (issuer, scopes) = issuer_of(client, asked.server).await?;
         let metadata = metadata_of(client, asked.server, &issuer).await?;
@@ -387,7 +387,7 @@ async fn posted<T: DeserializeOwned>(
     Err(LoginError::Refused(shown(said.trim())))
 }
 
-/// An address that nobody typed: of this host only if the server itself is there by the user's own word.
+/// An address that the user did not type: of this host only if the server itself is there by the user's own word.
 fn discovered(server: &Endpoint, what: &'static str, text: &str) -> Result<Endpoint, LoginError> {
     let found = Endpoint::new(text).map_err(|why| address(what, &why))?;
     if found.is_of_this_network() && found.host() != server.host() {
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_nobody_typed_are_public() {
+    fn addresses_that_were_not_typed_are_public() {
         let far = Endpoint::new("https://mcp.example.com/mcp").unwrap();
         assert!(discovered(&far, "x", "https://auth.example.com/authorize").is_ok());
         for wrong in [

@@ -51,7 +51,7 @@ pub enum TokenFileError {
     /// What is in it is no login.
     #[error("`{0}` is damaged: remove it and log in again")]
     Damaged(PathBuf),
-    /// Somebody else holds the lock.
+    /// Another process holds the lock.
     #[error("`{0}` is locked by another process")]
     Locked(PathBuf),
 }
@@ -109,7 +109,7 @@ impl TokenFile {
         }
     }
 
-    /// Held until it is dropped: whoever renews a login does it alone.
+    /// Held until it is dropped: one process at a time renews a login.
     pub(crate) async fn lock(&self) -> Result<File, TokenFileError> {
         let path = self.0.with_extension("lock");
         let failed = |why| TokenFileError::Io(path.clone(), why);

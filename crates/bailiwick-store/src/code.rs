@@ -2,7 +2,7 @@
 //! around it, and what that imports.
 //!
 //! A server can read it and not write it, also where a manifest lets it write the project. What lies there beside code (texts,
-//! pictures) it can read, and write where that is granted. It is nobody's authority: no tool is granted it. Hidden files and
+//! pictures) it can read, and write where that is granted. It is no authority of a tool. Hidden files and
 //! files of secrets at the top of a project (`.env`, `.git`, `.npmrc`) are not shown.
 //!
 //! Fails closed when: the project is a home or another sensitive place. Then only the script itself is found.

@@ -58,7 +58,7 @@ fn authority() -> CertificateParams {
     params
 }
 
-/// A certificate for a name, by the test's authority or by nobody that is trusted.
+/// A certificate for a name, by the test's authority or by one that is not trusted.
 fn certificate(name: &str, is_trusted: bool) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
     let key = KeyPair::generate().unwrap();

@@ -327,7 +327,7 @@ fn compare_client(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) 
 
 /// With whom tools share a process, where each capability set has a process of its own.
 fn compare_states(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
-    // What nobody said is the widest: such a tool runs with the server as a whole.
+    // A state that is not given is the widest: such a tool runs with the server as a whole.
     let rank = |manifest: &Manifest, tool| manifest.state_of(tool).map_or(2, |state| state as u8);
     for after in new.tools() {
         let before = base.tools().iter().find(|tool| tool.name() == after.name());

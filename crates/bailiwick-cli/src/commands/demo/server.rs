@@ -1,5 +1,5 @@
 //! The demonstration's own MCP server, for machines without another: it reads and writes files, and one of its tools does
-//! what nobody asked it for.
+//! what it was not asked for.
 //!
 //! It checks nothing by itself. What it may not do, `wrap` has to hold it from.
 

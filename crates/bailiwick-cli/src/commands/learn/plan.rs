@@ -1,4 +1,4 @@
-//! What a program may do while it is watched: read what is not sensitive, write on a layer, start any program, reach nobody
+//! What a program may do while it is watched: read what is not sensitive, write on a layer, start any program, reach no host
 //! but the hosts that the caller names.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::subject::Subject;
 use crate::args::learn::Learn;
 use crate::facts;
 
-/// What is not read while a program is watched, whoever may read it: homes, other programs' data, what the sandbox has of its
+/// What is not read while a program is watched, also where its user may read it: homes, other programs' data, what the sandbox has of its
 /// own or shows anyway.
 const UNREAD: [&str; 26] = [
     "/home",

@@ -158,7 +158,7 @@ fn note(evidence: &mut Evidence, tool: Option<usize>, access: &Access) {
     match (touch, access.kind) {
         (Some(touch), _) if access.is_there => evidence.touch(tool, path, touch, true),
         (Some(touch), _) => {
-            // What the host does not have either was refused by nobody.
+            // What the host does not have either was not refused.
             let around =
                 if touch == Touch::Make { access.path.parent() } else { Some(access.path.as_path()) };
             if around.is_some_and(|around| around.symlink_metadata().is_ok()) {

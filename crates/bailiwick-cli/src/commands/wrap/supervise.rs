@@ -195,7 +195,7 @@ async fn cancel_after(
     std::future::pending().await
 }
 
-/// Ends when nobody can read any more what is written there: it is seen without writing. Never where that cannot be watched.
+/// Ends when no process can read any more what is written there; this is seen without writing. Never where that cannot be watched.
 async fn reader_has_gone(output: std::io::Result<Sender>) {
     match output {
         Ok(output) if output.ready(Interest::ERROR).await.is_ok() => {}

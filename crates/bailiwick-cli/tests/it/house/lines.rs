@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const MOST: usize = 9_000;
 /// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
 const LARGER: [(&str, usize); 4] = [
-    ("bailiwick-policy", 13_400),
+    ("bailiwick-policy", 13_600),
     ("bailiwick-cli", 17_200),
     ("bailiwick-confine", 11_200),
     ("bailiwick-guardrails", 9_400),

@@ -1,4 +1,4 @@
-//! `learn` of programs that are no servers: hostile ones change nothing, reach nobody, and widen nothing.
+//! `learn` of programs that are no servers: hostile ones change nothing, reach no host, and widen nothing.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn a_hostile_program_changes_nothing_and_is_granted_nothing() {
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     assert_eq!(tree_of(place.held.path()), before, "nothing on the host changes");
     assert!(!out(&done).contains("hush") && !out(&done).contains("private"), "{}", out(&done));
-    assert!(listener.accept().is_err(), "nobody was reached");
+    assert!(listener.accept().is_err(), "no host was reached");
     assert!(!Path::new("/opt/evil").exists() && !Path::new("/usr/lib/evil").exists());
     let manifest: Vec<String> = out(&done).lines().map(str::to_owned).collect();
     let granted: Vec<&String> = manifest.iter().filter(|line| line.trim_start().starts_with('"')).collect();

@@ -88,7 +88,7 @@ fn close(mut command: Command, halves: Halves, word: &str) {
 }
 
 #[test]
-fn half_closed_pipes_in_every_combination_hang_nobody() {
+fn half_closed_pipes_in_every_combination_hang_no_process() {
     let world = World::new();
     let each = if rounds() > 3 { 7 } else { 1 };
     for round in 0..each {

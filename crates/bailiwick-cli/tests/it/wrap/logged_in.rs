@@ -200,7 +200,7 @@ fn a_login_is_kept_used_renewed_and_forgotten() {
     wrapped.initialize();
     assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "hello Bearer [secret credential]");
     // The server takes it no more: it is renewed, once, and the call goes on.
-    *guarded.token.lock().expect("a lock") = "nobody-has-this".to_owned();
+    *guarded.token.lock().expect("a lock") = "not-a-token".to_owned();
     assert_eq!(text(&wrapped.ask(&call(2, "look", &json!({})))), "hello Bearer [secret credential]");
     assert_eq!(*guarded.token.lock().expect("a lock"), "access-token-2");
     drop(wrapped.end());

@@ -35,7 +35,7 @@ impl Desk<'_> {
             Call::Execute { what, .. } => {
                 let file = self.target(asked, what, false);
                 let may = file.and_then(|file| self.may(&file, Access::EXEC_OK));
-                // By the name that was given: a link to a program is a program of its own to whoever grants it.
+                // By the name that was given: a link to a program is granted as a program of its own.
                 let path = self.absolute(asked, what)?;
                 teller.send(AccessKind::Execute, number(may), path.as_bytes());
                 Ok(())

@@ -126,7 +126,7 @@ async fn run<I: Instances>(
     why.unwrap_or_else(|| "the server's instance for this tool has ended".to_owned())
 }
 
-/// Says to it what the client said to the base. What it answers is nobody's; only whether it does counts.
+/// Says to it what the client said to the base. Its answer is dropped; only that it answers counts.
 async fn open(
     input: &mut (impl AsyncWrite + Unpin),
     frames: &mut Frames<impl AsyncRead + Unpin>,

@@ -473,7 +473,7 @@ const RULES: &[Row] = &[
     ("sampling asks no more", NONE, ("client.sampling = 'allow'", ""), &["approval.removed"]),
     ("tasks are open", NONE, ("client.tasks = 'ask'", ""), RELAXED),
     ("a tool shares a process", ("", "state = 'none'"), ("", "state = 'shared'"), RELAXED),
-    ("nobody says what a tool keeps", ("", "state = 'shared'"), NONE, RELAXED),
+    ("the state of a tool is not given", ("", "state = 'shared'"), NONE, RELAXED),
     ("a tool keeps nothing", NONE, ("", "state = 'none'"), &[]),
     ("roots are closed", NONE, ("client.roots = 'deny'", ""), &[]),
     ("a lower risk", ("", "policy.risk = 'high'"), ("", "policy.risk = 'low'"), &["tool.risk.decreased"]),
