@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const HOME: &str = "/srv/people/anna";
-const HERE: &str = "/srv/people/anna/work";
+const HOME: &str = "/srv/homes/one";
+const HERE: &str = "/srv/homes/one/project";
 
 fn evidence() -> Evidence {
     let path = |text: &str| AbsPath::new(text).unwrap();
@@ -136,7 +136,7 @@ fn each_call_counts_once() {
 #[test]
 fn programs_are_named_and_helpers_come_with_them() {
     let mut seen = evidence();
-    for path in ["/usr/bin/git", "/usr/lib/git-core/git", "/bin/sh", "/srv/people/anna/work/tool"] {
+    for path in ["/usr/bin/git", "/usr/lib/git-core/git", "/bin/sh", "/srv/homes/one/project/tool"] {
         seen.started(None, path);
     }
     let draft = draft(&seen);
@@ -159,8 +159,8 @@ fn an_incomplete_manifest_says_so_and_comments_hold() {
 /// A path with a good part of trouble in it.
 fn any_path() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
-        "etc", "home", "root", "anna", "srv", "people", "work", ".ssh", ".env", "a", "b", "*", "..", "$HOME",
-        "~", "usr", "bin", "x y", "\n", "proc", "opt", "var", "lib",
+        "etc", "home", "root", "one", "srv", "homes", "project", ".ssh", ".env", "a", "b", "*", "..",
+        "$HOME", "~", "usr", "bin", "x y", "\n", "proc", "opt", "var", "lib",
     ]);
     prop::collection::vec(part, 0..6).prop_map(|parts| format!("/{}", parts.join("/")))
 }

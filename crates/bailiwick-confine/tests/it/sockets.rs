@@ -56,6 +56,15 @@ os.chdir(home); own('relative'); os.symlink('s2', 'link'); server = bound('s2');
     python(&[PRIVATE], text, &home).ok();
     python(&[PRIVATE, &tree], text, &home).ok();
     python(&[&tree], text, &home).refused();
+    let absent = "
+def absent(path):
+    try: socket.socket(socket.AF_UNIX).connect(path)
+    except OSError as error: return type(error)
+assert absent(home + '/none') is FileNotFoundError
+os.chdir(home); assert absent('none') is FileNotFoundError
+assert absent(tree + '/none') is PermissionError
+";
+    python(&[PRIVATE, &tree], absent, &home).ok();
     assert!(home.read_dir().unwrap().count() == 1, "nothing reaches the host");
 }
 

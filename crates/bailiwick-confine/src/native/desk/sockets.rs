@@ -23,7 +23,7 @@ use rustix::path::DecInt;
 
 use super::call::{Addressed, Named};
 use super::spot::{Spot, descriptor_of};
-use super::text::{Text, lies_in};
+use super::text::{Text, lies_in, split};
 use super::{Desk, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
 use crate::sys::notify::{self, TrappedCall};
@@ -36,7 +36,12 @@ impl Desk<'_> {
     /// Connects to a socket of the program's own; `None` for every other connect.
     pub(super) fn connect_private(&self, asked: &TrappedCall, to: &Addressed) -> Option<Turn> {
         let (socket, what) = self.private_address(asked, to)?;
-        let target = self.target(asked, &what, false).ok()?;
+        let target = match self.target(asked, &what, false) {
+            Ok(target) => target,
+            // A program that finds no server of its own there starts one.
+            Err(Errno::NOENT) if self.is_in_private(asked, &what) => return Some(Errno::NOENT.into()),
+            Err(_) => return None,
+        };
         let found = fstat(&target).ok()?;
         let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
         if !is_socket || !(self.is_private(found.st_dev) || weakened::SOCKETS) {
@@ -44,6 +49,17 @@ impl Desk<'_> {
         }
         let waits = self.ensure_waiting(asked);
         Some(waits.map_or_else(Turn::from, |()| connect_to(asked.id, socket, target)))
+    }
+
+    /// Whether the directory of a path is a private one.
+    fn is_in_private(&self, asked: &TrappedCall, what: &Named) -> bool {
+        let opened = || {
+            let parent = split(what.path.as_bytes())?.parent;
+            let parent = if parent.is_empty() { b"." } else { parent };
+            let parent = Named { at: what.at, path: Text::from_bytes(parent).ok()? };
+            fstat(&self.target(asked, &parent, false).ok()?).ok()
+        };
+        opened().is_some_and(|found| self.is_private(found.st_dev))
     }
 
     /// Makes the name of a socket in a private directory that the program does not write by itself. The kernel goes on with
