@@ -99,14 +99,13 @@ impl Prepared {
         let limits = limits(plan);
         let coverage = judge::coverage(plan, &coverage::mechanism(means, limits.mechanism()));
         coverage::ensure_floor(&coverage, plan, options.floor.as_ref())?;
-        let terminal = matches!(command.stdio, Stdio::Terminal);
         // Without Landlock other files of `/proc` would be writable than those of the program's own processes.
         let proc_writable = maps_users(plan) && rules.is_some();
         let inner_rules = built.inner_rules(!private_sockets.is_empty())?;
         let envp = environment::assignments(
             plan.environment(),
             (&command.env, &options.brokered.placeholders),
-            &built.own_variables(terminal),
+            &built.own_variables(matches!(command.stdio, Stdio::Terminal)),
         )?;
         let directory = built.directory(&command)?;
         let private =
@@ -132,6 +131,7 @@ impl Prepared {
             only_tells: !asking.unix_mediated && !asking.guarded && options.watch != Watch::Everything,
             strict,
             nested: plan.nested_sandbox(),
+            host_sockets: grants_host_sockets(plan),
             private_sockets,
         });
         let argv = argv(&command, &built.program)?;
@@ -477,9 +477,13 @@ fn telling_sockets(needs: Needs, options: &Options) -> Needs {
     }
 }
 
-fn needs(plan: &Plan, private_sockets: bool) -> Needs {
+fn grants_host_sockets(plan: &Plan) -> bool {
     let is_of_host = |endpoint: &Sourced<Endpoint>| endpoint.value != Endpoint::Private;
-    let mediated = private_sockets || plan.ipc().any || plan.ipc().endpoints.iter().any(is_of_host);
+    plan.ipc().any || plan.ipc().endpoints.iter().any(is_of_host)
+}
+
+fn needs(plan: &Plan, private_sockets: bool) -> Needs {
+    let mediated = private_sockets || grants_host_sockets(plan);
     Needs {
         any_exec: plan.exec().any.is_some(),
         nested_sandbox: plan.nested_sandbox(),

@@ -61,6 +61,8 @@ pub(crate) struct Desk<'a> {
     masked: bool,
     /// Who is told what was seen.
     teller: Option<Teller<'a>>,
+    /// Whether sockets of the host are granted: one may have a name that is not there inside.
+    host_sockets: bool,
     /// The file systems on which sockets are the program's own.
     private: [Option<u64>; PRIVATE_PLACES],
     waiting: [Option<Waiting>; WAITING],
@@ -128,6 +130,7 @@ impl<'a> Desk<'a> {
             nested: asked.nested,
             masked: false,
             teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.watch)),
+            host_sockets: asked.host_sockets,
             private,
             waiting,
             fresh,

@@ -75,6 +75,8 @@ pub(crate) struct DeskSetup {
     pub(crate) strict: &'static [libc::sock_filter],
     /// Whether programs may have roots of their own.
     pub(crate) nested: bool,
+    /// Whether sockets of the host are granted.
+    pub(crate) host_sockets: bool,
     /// The private directories, if the program may have sockets there.
     pub(crate) private_sockets: Vec<CString>,
 }

@@ -167,3 +167,13 @@ print(reached, made)
     python(&[PRIVATE, &writable], text, &home).ok();
     assert_eq!(tree.read_dir().unwrap().count(), 1, "nothing was made in the tree");
 }
+
+#[test]
+fn they_hide_no_granted_socket_of_the_host() {
+    let (_own, home) = host_home();
+    let name = tempfile::Builder::new().make_in("/tmp", |path| UnixListener::bind(path)).unwrap();
+    let granted = format!("ipc:connect:unix:{}", name.path().display());
+    let text = format!("socket.socket(socket.AF_UNIX).connect({:?}); own('/tmp/own')", name.path());
+    python(&[&granted], text.split(';').next().unwrap(), &home).ok();
+    python(&[PRIVATE, &granted], &text, &home).ok();
+}

@@ -39,7 +39,9 @@ impl Desk<'_> {
         let target = match self.target(asked, &what, false) {
             Ok(target) => target,
             // A program that finds no server of its own there starts one.
-            Err(Errno::NOENT) if self.is_in_private(asked, &what) => return Some(Errno::NOENT.into()),
+            Err(Errno::NOENT) if !self.host_sockets && self.is_in_private(asked, &what) => {
+                return Some(Errno::NOENT.into());
+            }
             Err(_) => return None,
         };
         let found = fstat(&target).ok()?;
