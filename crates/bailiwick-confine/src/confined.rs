@@ -46,7 +46,7 @@ impl std::fmt::Display for Exit {
 /// What became of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It ended. The kernel ends what is left of its sandbox meanwhile.
+    /// It ended, and so did every other process of its sandbox but the first, which takes the sandbox with it.
     Ended(Exit),
     /// It was stopped, by Ctrl-Z or a signal, and goes on when it is sent `SIGCONT`.
     Stopped,
@@ -212,9 +212,14 @@ impl Confined {
         if self.is_over() { self.private.take_lost() } else { LostFiles::default() }
     }
 
-    /// Whether the program has ended, after waiting until no process of the sandbox is left.
+    /// Whether every process is gone that could write or be refused something; what was asked of us is answered then.
     fn is_over(&mut self) -> bool {
-        self.ended.is_some() && self.reap().is_ok()
+        if self.ended.is_some()
+            && let Some(mediator) = self.mediator.take()
+        {
+            mediator.join();
+        }
+        self.ended.is_some()
     }
 
     /// Sends the program a signal.
@@ -235,6 +240,16 @@ impl Confined {
         }
     }
 
+    /// The same, for a process that ends now: where the program has ended it does not wait until the kernel has taken the
+    /// namespaces apart, and leaves the first process, the only one that is left, as an orphan.
+    pub fn leave(&mut self) {
+        if self.is_over() && !self.limits.has_groups() {
+            self.is_gone = true;
+        } else {
+            self.kill();
+        }
+    }
+
     /// Waits for the program to end; then no process of the sandbox is left.
     ///
     /// # Errors
@@ -246,8 +261,8 @@ impl Confined {
         }
     }
 
-    /// Waits for the program to end or to be stopped. Unlike [`wait`](Self::wait) it does not wait for the end of the sandbox:
-    /// there is something to do meanwhile.
+    /// Waits for the program to end or to be stopped. Unlike [`wait`](Self::wait) it does not wait until the kernel has taken the
+    /// sandbox apart: there is something to do meanwhile.
     ///
     /// # Errors
     /// If it cannot be waited for.

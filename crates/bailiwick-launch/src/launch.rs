@@ -477,9 +477,22 @@ impl Launched {
     ///
     /// # Errors
     /// If the end cannot be recorded.
-    pub fn finish(mut self, how: &str) -> Result<(), RecordError> {
+    pub fn finish(self, how: &str) -> Result<(), RecordError> {
+        self.finish_by(how, Running::kill)
+    }
+
+    /// The same, for a process that ends now: nothing of the program is left, and what the kernel has to clear away of its
+    /// sandbox is not waited for. See [`Confined::leave`](bailiwick_confine::Confined::leave).
+    ///
+    /// # Errors
+    /// If the end cannot be recorded.
+    pub fn finish_last(self, how: &str) -> Result<(), RecordError> {
+        self.finish_by(how, Running::leave)
+    }
+
+    fn finish_by(mut self, how: &str, end: impl FnOnce(&mut Running)) -> Result<(), RecordError> {
         let relays: Relays = self.running.take_relays();
-        self.running.kill();
+        end(&mut self.running);
         relays.finish();
         self.record_end(how)
     }

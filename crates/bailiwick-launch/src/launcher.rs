@@ -213,6 +213,14 @@ impl Running {
         }
     }
 
+    /// The same, for a process that ends now: see [`Confined::leave`].
+    pub(crate) fn leave(&mut self) {
+        match &mut self.0 {
+            Kind::Native(confined) => confined.leave(),
+            Kind::Other(process) => process.kill(),
+        }
+    }
+
     /// Waits for the program to end.
     ///
     /// # Errors

@@ -68,3 +68,9 @@ pub(crate) fn send(to: rustix::process::Pid, signal: i32) {
     // SAFETY: kill takes any numbers and touches no memory.
     unsafe { libc::kill(to.as_raw_nonzero().get(), signal) };
 }
+
+/// Sends any signal number to every process that this one may signal, but to itself. For pid 1: those are the sandbox's.
+pub(crate) fn send_to_others(signal: i32) {
+    // SAFETY: kill takes any numbers and touches no memory.
+    unsafe { libc::kill(-1, signal) };
+}

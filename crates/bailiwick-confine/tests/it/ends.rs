@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use bailiwick_confine::{Exit, Fault, Options, Step};
+use bailiwick_confine::{Change, Exit, Fault, Options, Step};
 use rustix::io::Errno;
 
 use crate::support::{directory, eventually, prepare, script, sh, start};
@@ -68,6 +68,33 @@ fn what_it_started_ends_with_it() {
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     assert_eq!(text, "x\n");
+}
+
+#[test]
+fn once_the_end_is_told_no_other_process_is_left() {
+    let (_own, w) = directory();
+    let many =
+        "i=0; while [ $i -lt 200 ]; do sleep 1000 & setsid sleep 1001 & i=$((i+1)); done; echo x; exit 4";
+    for leave in [false, true] {
+        let (mut confined, mut reader) = start(&["exec:spawn:sleep", "exec:spawn:setsid"], script(many, &w));
+        let pid = confined.pid();
+        assert_eq!(confined.wait_for_change().unwrap(), Change::Ended(Exit::Code(4)));
+        // A process that is left would hold the pipe open, and reading from it would have to wait.
+        rustix::io::ioctl_fionbio(&reader, true).unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "x\n");
+        if leave {
+            confined.leave();
+        }
+        drop(confined);
+        // One that was left is not reaped before this process ends, but runs nothing any more.
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        match leave {
+            true => eventually("it has ended", || state().contains(") Z ")),
+            false => assert_eq!(state(), ""),
+        }
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(super) fn watch(
     let (refused, lost) = (launched.refusals(), launched.take_lost());
     let layer = launched.take_layer();
     let events = Events { refused, observed: launched.observations(), lost, layer, failed };
-    let finished = launched.finish(&how);
+    let finished = launched.finish_last(&how);
     let ended = ended?;
     recorded?;
     finished?;
