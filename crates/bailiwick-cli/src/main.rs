@@ -1,5 +1,9 @@
 //! The `bailiwick` command.
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> std::process::ExitCode {
     bailiwick_cli::bailiwick()
 }

@@ -10,13 +10,15 @@ use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 const PREFIX: &str = "bailiwick-ed25519-v1 ";
 
 /// The key that signs seals.
 pub(super) struct Sealer {
-    key: SigningKey,
-    public: Digest,
+    seed: Digest,
+    /// Worked out when it is first needed: that takes longer than all else that opening a journal does.
+    key: OnceLock<SigningKey>,
 }
 
 impl Sealer {
@@ -29,11 +31,15 @@ impl Sealer {
     }
 
     pub(super) fn public(&self) -> Digest {
-        self.public
+        Digest::from_bytes(self.key().verifying_key().to_bytes())
     }
 
     pub(super) fn sign(&self, bytes: &[u8]) -> Signature {
-        Signature::from_bytes(self.key.sign(bytes).to_bytes())
+        Signature::from_bytes(self.key().sign(bytes).to_bytes())
+    }
+
+    fn key(&self) -> &SigningKey {
+        self.key.get_or_init(|| SigningKey::from_bytes(self.seed.as_bytes()))
     }
 }
 
@@ -51,7 +57,7 @@ pub(super) fn local_public(layout: &Layout) -> Result<Option<Digest>, JournalFau
     if !layout::is_there(&layout.key())? {
         return Ok(None);
     }
-    load(&layout.key()).map(|sealer| Some(sealer.public))
+    load(&layout.key()).map(|sealer| Some(sealer.public()))
 }
 
 /// Whether `signature` was made over `bytes` with the key `public`.
@@ -70,9 +76,7 @@ fn load(path: &Path) -> Result<Sealer, JournalFault> {
     file.take(256).read_to_string(&mut text).during("read", path)?;
     let hex = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('\n'));
     let seed: Digest = hex.and_then(|hex| hex.parse().ok()).ok_or_else(|| refuse("is not a key"))?;
-    let key = SigningKey::from_bytes(seed.as_bytes());
-    let public = Digest::from_bytes(key.verifying_key().to_bytes());
-    Ok(Sealer { key, public })
+    Ok(Sealer { seed, key: OnceLock::new() })
 }
 
 /// Writes a key beside its place and links it there: it is whole or not there, and never replaces another.
