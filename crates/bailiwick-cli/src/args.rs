@@ -15,6 +15,7 @@ pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod wrap;
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -37,17 +38,19 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Reads the line that this process was started with. The commands that others wait for are tried first, alone:
+    /// Reads the line that this process was started with. The commands that others wait for are tried first, each alone:
     /// to describe all the others takes as long as all else that happens before a sandbox starts. Whatever is wrong
     /// with the line is said by the whole description.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let second = std::env::args_os().nth(1);
-        if second.is_some_and(|command| command == "run" || command == "hook" || command == "wrap")
-            && let Ok(line) = Awaited::try_parse()
-        {
-            return Ok(line.into());
-        }
-        Self::try_parse()
+        let mut words: Vec<OsString> = std::env::args_os().collect();
+        let second = (words.len() > 1).then(|| words.remove(1));
+        let awaited = match second.as_deref().and_then(OsStr::to_str) {
+            Some("run") => Awaited::read(&words, Command::Run),
+            Some("wrap") => Awaited::read(&words, Command::Wrap),
+            Some("hook") => Awaited::read(&words, Command::Hook),
+            _ => None,
+        };
+        awaited.map_or_else(Self::try_parse, Ok)
     }
 }
 
@@ -58,31 +61,20 @@ pub(crate) fn asks_for_version(mut words: impl Iterator<Item = std::ffi::OsStrin
     asked && words.next().is_none()
 }
 
-/// The part of [`Line`] that has only the commands that others wait for.
+/// A [`Line`] of one command that others wait for, its name left out.
 #[derive(Debug, Parser)]
-#[command(name = "bailiwick", version)]
-struct Awaited {
-    #[arg(long = "color", global = true, value_name = "WHEN", default_value = "auto")]
+#[command(name = "bailiwick")]
+struct Awaited<C: Args> {
+    #[arg(long = "color", value_name = "WHEN", default_value = "auto")]
     colour: clap::ColorChoice,
-    #[command(subcommand)]
-    command: AwaitedCommand,
+    #[command(flatten)]
+    command: C,
 }
 
-#[derive(Debug, Subcommand)]
-enum AwaitedCommand {
-    Run(Box<run::Run>),
-    Wrap(Box<wrap::Wrap>),
-    Hook(guard::Hook),
-}
-
-impl From<Awaited> for Line {
-    fn from(Awaited { colour, command }: Awaited) -> Self {
-        let command = match command {
-            AwaitedCommand::Run(run) => Command::Run(*run),
-            AwaitedCommand::Wrap(wrap) => Command::Wrap(*wrap),
-            AwaitedCommand::Hook(hook) => Command::Hook(hook),
-        };
-        Self { colour, command }
+impl<C: Args> Awaited<C> {
+    fn read(words: &[OsString], command: fn(C) -> Command) -> Option<Line> {
+        let Self { colour, command: args } = Self::try_parse_from(words).ok()?;
+        Some(Line { colour, command: command(args) })
     }
 }
 

@@ -16,12 +16,13 @@ mod supervise;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
 use bailiwick_launch::{
     BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder,
-    Search, Stdio, Watch,
+    Search, Stdio, System, Watch,
 };
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
@@ -36,10 +37,15 @@ use crate::args::run::{Backend, Run};
 use crate::render::{escape, style};
 use crate::{facts, input, terminal};
 
+/// What this host has for every sandbox, looked at on a thread of its own while the plan is made.
+type LookedAhead = Option<JoinHandle<System>>;
+
 pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     if args.tell && args.backend != Backend::Native {
         return Ok(refused("`--tell` needs the native sandbox; leave `--backend` out"));
     }
+    let is_confined = args.backend == Backend::Native && !args.unconfined_i_accept_the_risk;
+    let looked_ahead = is_confined.then(|| std::thread::spawn(System::look_ahead));
     let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let governing = match Governing::from_args(args) {
@@ -80,7 +86,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     } else {
         asked
     };
-    confined(args, &asked, &chosen, leash)
+    confined(args, &asked, &chosen, leash, looked_ahead)
 }
 
 /// The command that is run, who chose it, and where it starts.
@@ -120,7 +126,13 @@ fn search(by: Choice) -> Result<Search, Answer> {
 }
 
 /// Runs the command held to the plan. Recorded before it starts; not recorded is not started.
-fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -> anyhow::Result<Answer> {
+fn confined(
+    args: &Run,
+    asked: &PlannedRun,
+    chosen: &Chosen,
+    mut leash: Leash,
+    looked_ahead: LookedAhead,
+) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
     let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
@@ -133,8 +145,13 @@ fn confined(args: &Run, asked: &PlannedRun, chosen: &Chosen, mut leash: Leash) -
     let floor = floor(args, plan);
     let signals = supervise::signals().context("cannot watch for signals")?;
     let stdio = if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit };
+    let system = looked_ahead.and_then(|looking| looking.join().ok());
     let launch = match launch(args, asked, chosen, stdio, leash.recorder()) {
-        Ok(launch) => launch.held_by(launcher, &facts::scratch_dir()).waiting_for_names(),
+        Ok(launch) => match &system {
+            Some(system) => launch.on_system(system),
+            None => launch.held_by(launcher, &facts::scratch_dir()),
+        }
+        .waiting_for_names(),
         Err(refusal) => {
             leash.withdraw();
             return Ok(refusal);

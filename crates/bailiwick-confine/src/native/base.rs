@@ -43,7 +43,16 @@ impl System {
     /// Looks at the host, for sandboxes of plans like this one.
     #[must_use]
     pub fn look(plan: &Plan) -> Self {
-        let programs = Programs::for_plan(plan);
+        Self::look_for(Programs::for_plan(plan))
+    }
+
+    /// The same before there is a plan: for those that grant programs by name, as nearly all do.
+    #[must_use]
+    pub fn look_ahead() -> Self {
+        Self::look_for(if weakened::PROGRAMS { Programs::All } else { Programs::Granted })
+    }
+
+    fn look_for(programs: Programs) -> Self {
         let mut layout = Layout::default();
         put(&mut layout, programs);
         Self { layout, programs, account: Account::of_caller() }
