@@ -13,7 +13,7 @@ const INSTEAD: u8 = b'*';
 
 /// Finds the values of a session's secrets. It tells nothing of them.
 #[derive(Clone)]
-pub struct Redactor(Arc<Finder>);
+pub(crate) struct Redactor(Arc<Finder>);
 
 /// One stream that is redacted.
 pub(crate) struct Redaction {
@@ -32,8 +32,7 @@ impl Redactor {
     }
 
     /// A text without values.
-    #[must_use]
-    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn redact(&self, text: &[u8]) -> Vec<u8> {
         let mut redaction = self.stream();
         let mut done = redaction.push(text);
         done.extend(redaction.finish());

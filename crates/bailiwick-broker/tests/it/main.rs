@@ -3,5 +3,7 @@
 
 mod attacks;
 mod exchanges;
+mod http2;
 mod requests;
+mod websocket;
 mod world;

@@ -326,9 +326,13 @@ fn no_process_inside_ever_holds_the_value() {
     let mut child = run.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let inside = below(child.id());
+    let numbers = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
+    let own = numbers(child.id());
+    let (outside, inside): (Vec<u32>, Vec<u32>) =
+        below(child.id()).into_iter().partition(|pid| numbers(*pid) == own);
     let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, found_in(*pid, &windows))).collect();
-    let outside = found_in(child.id(), &windows);
+    let supervisor = found_in(child.id(), &windows);
+    let holders: Vec<usize> = outside.iter().map(|pid| found_in(*pid, &windows)).collect();
     child.kill().unwrap();
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
@@ -336,7 +340,11 @@ fn no_process_inside_ever_holds_the_value() {
     assert_eq!(line, "done\n", "{log}");
     assert!(found.len() >= 3, "pid 1, the shell and node: {found:?}");
     assert!(found.iter().all(|(_, count)| *count == 0), "{found:?}");
-    assert!(outside > 0, "the same look finds it in the supervisor");
+    assert_eq!(supervisor, 0, "nor has the process that sandboxes are copies of");
+    assert!(
+        matches!(holders[..], [count] if count > 0),
+        "the same look finds it where it is held: {holders:?}"
+    );
     assert!(!holds(&journal, VALUE) && !log.contains(VALUE), "{log}");
     assert!(holds(&journal, "TOKEN put in"), "and its use is recorded");
     assert!(world.good.all().iter().filter(|request| request.contains(VALUE)).count() >= 1);
