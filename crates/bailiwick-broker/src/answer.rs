@@ -77,12 +77,14 @@ pub(crate) fn redacted(
     Ok(Response::from_parts(parts, stepped(body, Box::new(step))))
 }
 
-/// Fields without values; nothing if one could not stand in a head any more.
+/// Fields without values; nothing if the name of one has a value in it.
 pub(crate) fn clean(headers: &HeaderMap, redactor: &Redactor) -> Option<HeaderMap> {
     let mut clean = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let name = HeaderName::from_bytes(&redactor.redact(name.as_str().as_bytes())).ok()?;
-        clean.append(name, HeaderValue::from_bytes(&redactor.redact(value.as_bytes())).ok()?);
+        if redactor.is_in_name(name.as_str()) {
+            return None;
+        }
+        clean.append(name.clone(), HeaderValue::from_bytes(&redactor.redact(value.as_bytes())).ok()?);
     }
     Some(clean)
 }

@@ -120,3 +120,6 @@ fn period(lasts: Duration) -> (OffsetDateTime, OffsetDateTime) {
     let now = SystemTime::now();
     (OffsetDateTime::from(now - BEFORE), OffsetDateTime::from(now + lasts))
 }
+
+#[cfg(test)]
+mod tests;

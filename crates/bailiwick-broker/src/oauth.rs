@@ -6,6 +6,7 @@
 //!
 //! Fails closed when the service does not answer, cannot be verified, or gives no token: then nothing is sent.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ use crate::value::{MAX_SECRET, SecretValue};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest answer of a service.
 const MAX_ANSWER: usize = 256 * 1024;
+/// How many credentials that were replaced are still taken out of responses.
+const REMEMBERED: usize = 32;
 /// How long before its end a token is not used any more.
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -98,6 +101,8 @@ pub(crate) struct TokenSource {
     /// The refresh token, or the secret of the client.
     basis: Mutex<Arc<SecretValue>>,
     client_secret: Option<Arc<SecretValue>>,
+    /// Credentials and tokens that were replaced and may still be good.
+    replaced: Mutex<VecDeque<Arc<SecretValue>>>,
     lookup: Arc<Lookup>,
     tls: Arc<ClientConfig>,
     token: tokio::sync::Mutex<Option<Token>>,
@@ -120,6 +125,7 @@ impl TokenSource {
             oauth,
             basis: Mutex::new(Arc::new(basis)),
             client_secret: client_secret.map(Arc::new),
+            replaced: Mutex::default(),
             lookup,
             tls: Arc::clone(&tls.http1),
             token: tokio::sync::Mutex::default(),
@@ -128,7 +134,19 @@ impl TokenSource {
 
     /// What tokens are fetched with: it is taken out of responses too.
     pub(crate) fn held(&self) -> Vec<Arc<SecretValue>> {
-        std::iter::once(self.basis()).chain(self.client_secret.clone()).collect()
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::once(self.basis())
+            .chain(self.client_secret.clone())
+            .chain(replaced.iter().cloned())
+            .collect()
+    }
+
+    fn remember(&self, value: Arc<SecretValue>) {
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if replaced.len() == REMEMBERED {
+            replaced.pop_front();
+        }
+        replaced.push_back(value);
     }
 
     fn basis(&self) -> Arc<SecretValue> {
@@ -150,7 +168,9 @@ impl TokenSource {
         {
             return Ok(Arc::clone(&token.value));
         }
-        *token = None;
+        if let Some(old) = token.take() {
+            self.remember(old.value);
+        }
         let url = self.oauth.setting.token_url.clone();
         let fresh = timeout(PATIENCE, self.fetch()).await;
         let fresh = fresh.map_err(|_| OAuthFault::Unreachable(url))??;
@@ -253,7 +273,9 @@ impl TokenSource {
         if self.oauth.setting.grant == OAuthGrant::RefreshToken
             && let Some(next) = value("refresh_token")
         {
-            *self.basis.lock().unwrap_or_else(PoisonError::into_inner) = next;
+            let old =
+                std::mem::replace(&mut *self.basis.lock().unwrap_or_else(PoisonError::into_inner), next);
+            self.remember(old);
         }
         let lasts = answer.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
         let until = lasts.and_then(|lasts| {

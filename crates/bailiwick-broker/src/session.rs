@@ -138,7 +138,7 @@ impl OpenSession {
         let session = Self {
             authority,
             tls: loaded.tls.clone(),
-            redactor: RwLock::new(Redactor::new(Finder::new([], Case::Exact))),
+            redactor: RwLock::new(Redactor::new(std::iter::empty())),
             known: RwLock::default(),
             placeholders,
             secrets,
@@ -188,8 +188,8 @@ impl OpenSession {
                 }
             }
         }
-        let finder = Finder::new(known.iter().map(|value| value.expose()), Case::Exact);
-        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Redactor::new(finder);
+        let redactor = Redactor::new(known.iter().map(|value| value.expose()));
+        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
     }
 
     /// What takes values out of responses.

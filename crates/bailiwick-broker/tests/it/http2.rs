@@ -42,7 +42,8 @@ pub(crate) fn serve(
                 tokio::spawn(async move {
                     let Ok(tls) = acceptor.accept(stream).await else { return };
                     let service = service_fn(move |request| answer(request, Arc::clone(&keep), respond));
-                    let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    builder.max_header_list_size(64 * 1024);
                     drop(builder.serve_connection(TokioIo::new(tls), service).await);
                 });
             }

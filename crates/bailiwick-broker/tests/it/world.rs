@@ -77,6 +77,14 @@ fn authority() -> CertificateParams {
     params
 }
 
+/// The test's authority, for what is let through unopened.
+pub(crate) fn own_roots() -> RootCertStore {
+    let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("ca.pem")).unwrap()).unwrap();
+    roots
+}
+
 /// A certificate for a name, by the test's authority or by one that is not trusted.
 pub(crate) fn certificate(
     name: &str,
@@ -98,7 +106,7 @@ pub(crate) fn certificate(
 pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
 
 /// A TLS server that answers each request with what `respond` makes of it.
-fn serve(
+pub(crate) fn serve(
     name: &str,
     is_trusted: bool,
     respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
@@ -175,6 +183,8 @@ pub(crate) struct World {
     pub(crate) front: SocketAddr,
     pub(crate) port: u16,
     pub(crate) other_port: u16,
+    /// Of `plain.test`, which has no secret.
+    pub(crate) plain_port: u16,
     pub(crate) heard: Heard,
     /// What the other host heard.
     pub(crate) strangers: Heard,
@@ -194,11 +204,13 @@ pub(crate) struct Setup<'a> {
     pub(crate) is_trusted: bool,
     /// Whether the server speaks HTTP/2 and nothing else.
     pub(crate) is_http2: bool,
+    /// Where `TOKEN` comes from, and where the names that it needs lead.
+    pub(crate) token: Option<(LoadSecret, ServiceNames)>,
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { manifest: "", respond: echo, is_trusted: true, is_http2: false }
+        Self { manifest: "", respond: echo, is_trusted: true, is_http2: false, token: None }
     }
 }
 
@@ -217,6 +229,7 @@ impl World {
     pub(crate) fn with_server(setup: Setup<'_>, (server, heard): (SocketAddr, Heard)) -> Self {
         let (other, strangers) = serve("other.test", true, setup.respond);
         let (port, other_port) = (server.port(), other.port());
+        let plain_port = serve("plain.test", true, setup.respond).0.port();
         let text = format!(
             "name = 't'\nversion = '1'\nserver_capabilities = [\n\
              'env:inject:TOKEN?broker=api.test:{port}', 'env:inject:OTHER?broker=other.test:{other_port}',\n\
@@ -234,7 +247,9 @@ impl World {
             let named = NamedSource { name: name.to_owned(), source: Source::File(path) };
             LoadSecret { named, oauth: None, hosts: None }
         });
-        let process = secrets_process(sources.into(), &ServiceNames::default());
+        let [own, other] = sources;
+        let (own, names) = setup.token.unwrap_or((own, ServiceNames::default()));
+        let process = secrets_process(vec![own, other], &names);
         let brokering = process.session(&plan).unwrap().unwrap();
         let placeholders =
             brokering.placeholders().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
@@ -260,6 +275,7 @@ impl World {
             front,
             port,
             other_port,
+            plain_port,
             heard,
             strangers,
             told,
