@@ -7,7 +7,7 @@ use bailiwick_egress::{Code, Refusal, Target};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, Response, StatusCode, Version};
 
 use crate::body::{AnyBody, stepped, whole};
 use crate::redact::Redactor;
@@ -24,8 +24,8 @@ pub(crate) const HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// The refusal as a response, after which the connection is closed.
-pub(crate) fn refused(target: &Target, refusal: &Refusal) -> Response<AnyBody> {
+/// The refusal as a response, after which the connection is closed, unless it is one that has several requests open.
+pub(crate) fn refused(target: &Target, refusal: &Refusal, is_http2: bool) -> Response<AnyBody> {
     let code = refusal.code();
     let advice = refusal.grant().map(|grant| format!("; a person can allow it by granting {grant}"));
     let text = format!(
@@ -35,12 +35,15 @@ pub(crate) fn refused(target: &Target, refusal: &Refusal) -> Response<AnyBody> {
         code.meaning(),
         advice.unwrap_or_default()
     );
-    let gateway = matches!(code, Code::SecretResponse | Code::SecretUpstream | Code::Unreachable);
+    let gateway =
+        matches!(code, Code::SecretResponse | Code::SecretUpstream | Code::SecretBroker | Code::Unreachable);
     let mut response = Response::new(whole(text));
     *response.status_mut() = if gateway { StatusCode::BAD_GATEWAY } else { StatusCode::FORBIDDEN };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if !is_http2 {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     headers.insert("bailiwick-code", HeaderValue::from_static(code.as_str()));
     response
 }
@@ -59,14 +62,9 @@ pub(crate) fn redacted(
     }
     drop_hop_fields(&mut parts.headers);
     parts.headers.remove(header::ALT_SVC);
-    let mut clean = HeaderMap::with_capacity(parts.headers.len());
-    for (name, value) in &parts.headers {
-        let name =
-            HeaderName::from_bytes(&redactor.redact(name.as_str().as_bytes())).map_err(|_| withheld())?;
-        let value = HeaderValue::from_bytes(&redactor.redact(value.as_bytes())).map_err(|_| withheld())?;
-        clean.append(name, value);
-    }
-    parts.headers = clean;
+    parts.headers = clean(&parts.headers, redactor).ok_or_else(withheld)?;
+    // Each side has a version of its own.
+    parts.version = Version::HTTP_11;
     // A reason phrase of the server's own would be one more place for a value.
     parts.extensions.clear();
     let mut redaction = redactor.stream();
@@ -77,6 +75,18 @@ pub(crate) fn redacted(
         }))
     };
     Ok(Response::from_parts(parts, stepped(body, Box::new(step))))
+}
+
+/// Fields without values; nothing if the name of one has a value in it.
+pub(crate) fn clean(headers: &HeaderMap, redactor: &Redactor) -> Option<HeaderMap> {
+    let mut clean = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if redactor.is_in_name(name.as_str()) {
+            return None;
+        }
+        clean.append(name.clone(), HeaderValue::from_bytes(&redactor.redact(value.as_bytes())).ok()?);
+    }
+    Some(clean)
 }
 
 /// Whether a body is in a coding, so that a value would not be found in it.

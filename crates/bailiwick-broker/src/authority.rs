@@ -15,6 +15,8 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use time::OffsetDateTime;
 
+use crate::trust::{HTTP_1, HTTP_2};
+
 const HOUR: Duration = Duration::from_secs(3600);
 /// How long a leaf is good for, and how long one is used.
 const LEAF: Duration = HOUR.saturating_mul(23);
@@ -26,7 +28,7 @@ const BEFORE: Duration = HOUR;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
+pub(crate) enum CertificateError {
     /// It cannot be made.
     #[error("cannot make a certificate: {0}")]
     Made(#[from] rcgen::Error),
@@ -101,7 +103,7 @@ impl SessionAuthority {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
         // Nothing is read before the handshake is over: what was recorded cannot be sent again.
         config.max_early_data_size = 0;
         Ok(config)
@@ -118,3 +120,6 @@ fn period(lasts: Duration) -> (OffsetDateTime, OffsetDateTime) {
     let now = SystemTime::now();
     (OffsetDateTime::from(now - BEFORE), OffsetDateTime::from(now + lasts))
 }
+
+#[cfg(test)]
+mod tests;

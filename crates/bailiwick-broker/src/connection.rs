@@ -11,116 +11,157 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bailiwick_egress::{
-    Code, Dialler, EgressOutcome, Event, Handover, Refusal, Request as Asked, Rules, Target, Teller,
-    host_and_port, is_overriding, judge_request,
+    Code, Dialler, Refusal, Replayed, Request as Asked, Target, host_and_port, is_overriding,
 };
 use bailiwick_policy::net::Host;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1::SendRequest;
 use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, Uri, Version};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::pki_types::ServerName;
+use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::answer::{drop_hop_fields, redacted, refused};
 use crate::body::{AnyBody, BodyError, stepped, whole};
 use crate::find::Search;
+use crate::referee::Referee;
 use crate::request::{BodyKind, Filling, Used};
-use crate::session::OpenBroker;
+use crate::session::OpenSession;
+use crate::sigv4;
+use crate::trust::HTTP_2;
+use crate::upstream::{HANDSHAKE, Upstream};
+use crate::websocket::{self, Relay};
 
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(15);
-/// The longest body that a value is put into.
+/// The longest body that a value is put into, or that is signed.
 const MAX_FILLED: usize = 1024 * 1024;
 const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD_2: u32 = 64 * 1024;
+/// How many requests of one connection may be open, over HTTP/2.
+const MAX_STREAMS: u32 = 32;
 
-/// What all requests of one connection share.
-struct Connection {
-    broker: Arc<OpenBroker>,
-    target: Target,
-    dialler: Dialler,
-    rules: Rules,
-    tell: Teller,
-    address: std::net::IpAddr,
-    idle: Duration,
-    /// The server: connected, spoken to, or neither.
-    server: tokio::sync::Mutex<Server>,
-    /// What was refused in the middle of a body, so that its response can say so.
-    broken: Arc<Mutex<Option<Refusal>>>,
+/// A connection as the supervisor hands it over.
+pub(crate) struct TakenConnection {
+    pub(crate) session: Option<Arc<OpenSession>>,
+    pub(crate) target: Target,
+    pub(crate) client: Replayed,
+    pub(crate) server: TcpStream,
+    pub(crate) dialler: Dialler,
+    pub(crate) idle: Duration,
 }
 
-enum Server {
-    Connected(TcpStream),
-    Spoken(SendRequest<AnyBody>),
-    Gone,
+/// What all requests of one connection share.
+pub(crate) struct Connection {
+    pub(crate) session: Arc<OpenSession>,
+    pub(crate) target: Target,
+    pub(crate) referee: Arc<Referee>,
+    upstream: Upstream,
+    /// What was refused in the middle of a body, so that its response can say so.
+    broken: Arc<Mutex<Option<Refusal>>>,
+    /// What goes on once the client has the response that ends HTTP.
+    relay: Mutex<Option<Relay>>,
 }
 
 /// Takes a connection to its end.
-pub(crate) async fn serve(broker: Arc<OpenBroker>, handover: Handover) {
-    let Handover { target, client, server, address, dialler, rules, tell, idle } = handover;
-    let refuse = |code| tell(Event::of_connection(&target, EgressOutcome::Refused(Refusal::new(code))));
-    let Host::Name(name) = &target.host else { return refuse(Code::SecretInTheClear) };
-    let Ok(config) = broker.authority.config_for(name) else { return refuse(Code::SecretRequest) };
-    let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(client)).await;
-    let Ok(Ok(client)) = accepted else { return refuse(Code::SecretUntrusted) };
-    // What the client named in its hello was judged; this is what TLS took for it.
-    if client
-        .get_ref()
-        .1
-        .server_name()
-        .is_none_or(|sent| !Host::new(sent).is_ok_and(|host| host == target.host))
-    {
-        return refuse(Code::TlsNameOther);
-    }
+pub(crate) async fn serve(session: Arc<OpenSession>, taken: TakenConnection, referee: Arc<Referee>) {
+    let TakenConnection { target, client, server, dialler, idle, .. } = taken;
+    let client = match accept(&session, &target, client).await {
+        Ok(client) => client,
+        Err(code) => return referee.tell(&Refusal::new(code), None).await,
+    };
+    let is_http2 = client.get_ref().1.alpn_protocol() == Some(HTTP_2);
+    let upstream = Upstream::new(target.clone(), dialler, session.tls.clone(), server, idle);
     let connection = Arc::new(Connection {
-        broker,
+        session,
         target,
-        dialler,
-        rules,
-        tell,
-        address,
-        idle,
-        server: tokio::sync::Mutex::new(Server::Connected(server)),
+        referee,
+        upstream,
         broken: Arc::default(),
+        relay: Mutex::default(),
     });
+    let kept = Arc::clone(&connection);
     let service = service_fn(|request| {
         let connection = Arc::clone(&connection);
         async move { Ok::<_, Infallible>(connection.answer(request).await) }
     });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(idle)
-        .max_buf_size(MAX_HEAD)
-        .auto_date_header(false)
-        .serve_connection(TokioIo::new(client), service);
+    let client = TokioIo::new(client);
     // Either side may go away at any time.
-    drop(served.await);
+    if is_http2 {
+        let served = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(MAX_HEAD_2)
+            .keep_alive_interval(idle)
+            .auto_date_header(false)
+            .serve_connection(client, service);
+        drop(served.await);
+    } else {
+        let served = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle)
+            .max_buf_size(MAX_HEAD)
+            .auto_date_header(false)
+            .serve_connection(client, service)
+            .with_upgrades();
+        drop(served.await);
+        let relay = kept.relay.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(relay) = relay {
+            relay.await;
+        }
+    }
+}
+
+/// Ends TLS with the client.
+async fn accept(
+    session: &OpenSession,
+    target: &Target,
+    client: Replayed,
+) -> Result<TlsStream<Replayed>, Code> {
+    let Host::Name(name) = &target.host else { return Err(Code::SecretInTheClear) };
+    let config = session.authority.config_for(name).map_err(|_| Code::SecretRequest)?;
+    let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(client)).await;
+    let Ok(Ok(client)) = accepted else { return Err(Code::SecretUntrusted) };
+    // What the client named in its hello was judged; this is what TLS took for it.
+    let sent = client.get_ref().1.server_name();
+    if sent.is_none_or(|sent| !Host::new(sent).is_ok_and(|host| host == target.host)) {
+        return Err(Code::TlsNameOther);
+    }
+    Ok(client)
 }
 
 impl Connection {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnyBody> {
+    async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Response<AnyBody> {
         let (method, path) = (request.method().to_string(), path_of(request.uri()));
+        let is_http2 = request.version() == Version::HTTP_2;
         match self.pass(request).await {
             Ok(response) => response,
-            Err(refusal) => {
+            Err(NotSent::Recorded(refusal)) => refused(&self.target, &refusal, is_http2),
+            Err(NotSent::Refused(refusal)) => {
                 let refusal = self.taken_from_body().unwrap_or(refusal);
-                // A placeholder that was misdirected is not repeated in a record.
-                let shown = if refusal.code() == Code::SecretMisdirected {
-                    path.split('?').next().filter(|path| !self.broker.placeholders.is_in(path.as_bytes()))
-                } else {
-                    Some(path.as_str())
-                };
-                let outcome = EgressOutcome::Refused(refusal.clone());
-                (self.tell)(Event::of_request(&self.target, (&method, shown.unwrap_or("/")), outcome));
-                refused(&self.target, &refusal)
+                self.tell(&refusal, &method, &path).await;
+                refused(&self.target, &refusal, is_http2)
             }
         }
+    }
+
+    /// Has a refusal of one request recorded. A placeholder that was misdirected is not repeated in a record.
+    pub(crate) async fn tell(&self, refusal: &Refusal, method: &str, path: &str) {
+        let shown = if refusal.code() == Code::SecretMisdirected {
+            path.split('?').next().filter(|path| !self.session.placeholders.is_in(path.as_bytes()))
+        } else {
+            Some(path)
+        };
+        self.referee.tell(refusal, Some((method, shown.unwrap_or("/")))).await;
+    }
+
+    /// Has this go on once HTTP is over.
+    pub(crate) fn go_on_with(&self, relay: Relay) {
+        *self.relay.lock().unwrap_or_else(PoisonError::into_inner) = Some(relay);
     }
 
     /// What a look at the body refused.
@@ -128,56 +169,51 @@ impl Connection {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
-        let (method, path) = (request.method().clone(), path_of(request.uri()));
-        self.judge(&request, &path)?;
-        let (filled, used) = self.fill(request, &path).await?;
-        used.judge(method.as_str(), &path)?;
-        let outcome = match used.names() {
-            none if none.is_empty() => EgressOutcome::Allowed(self.address),
-            names => EgressOutcome::Brokered(self.address, names),
-        };
+    async fn pass(self: &Arc<Self>, mut request: Request<Incoming>) -> Result<Response<AnyBody>, NotSent> {
+        let path = path_of(request.uri());
+        let is_websocket = websocket::is_asked_for(request.version(), request.method(), request.headers());
+        let opens = is_websocket && self.session.secrets_for(&self.target).any(|own| own.usage.websocket);
+        let asked = self.read(&request, &path, opens)?;
+        let authority = authority_of(&request)?;
+        let token = self.session.refresh(&self.target).await;
+        token.map_err(|_| Refusal::new(Code::SecretUpstream))?;
+        let client = opens.then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body, used) = self.fill(request, &path, &authority).await?;
+        self.referee.ask(&asked, &used.names()).await.map_err(NotSent::Recorded)?;
         drop(used);
-        (self.tell)(Event::of_request(&self.target, (method.as_str(), &path), outcome));
-        let response = self.send(filled).await?;
-        redacted(response, &self.broker.redactor)
+        if let Some(client) = client {
+            websocket::restore_fields(&mut parts.headers);
+            let response = self.upstream.send_for_upgrade(parts, &authority, body).await?;
+            return Ok(websocket::answered(self, asked, client, response)?);
+        }
+        let response = self.upstream.send(parts, &authority, body).await?;
+        Ok(redacted(response, &self.session.redactor())?)
     }
 
-    /// Refuses what is not for this host, not granted, or not plain HTTP.
-    fn judge(&self, request: &Request<Incoming>, path: &str) -> Result<(), Refusal> {
+    /// What is asked for. Refuses what is not for one host, or not plain HTTP.
+    fn read(&self, request: &Request<Incoming>, path: &str, opens: bool) -> Result<Asked, Refusal> {
         let refuse = |code| Err(Refusal::new(code));
         let headers = request.headers();
         let named = |name: header::HeaderName| headers.contains_key(name);
-        if *request.method() == Method::CONNECT || named(header::UPGRADE) {
+        if *request.method() == Method::CONNECT || (named(header::UPGRADE) && !opens) {
             return refuse(Code::HttpTunnel);
         }
         let two_ways = named(header::CONTENT_LENGTH) && named(header::TRANSFER_ENCODING);
-        let http_1_0 = request.version() != Version::HTTP_11 && named(header::TRANSFER_ENCODING);
+        let old = matches!(request.version(), Version::HTTP_09 | Version::HTTP_10);
+        let unframed = old && named(header::TRANSFER_ENCODING);
         let strange = headers.keys().any(|name| name.as_str().contains('_') && is_framing(name.as_str()));
-        if two_ways || http_1_0 || strange || headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
+        if two_ways || unframed || strange || headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
             return refuse(Code::SecretRequest);
         }
-        let mut hosts = headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else { return refuse(Code::HttpUnreadable) };
-        let (host, port) =
-            host.to_str().map_err(|_| Code::HttpUnreadable).and_then(host_and_port).map_err(Refusal::new)?;
-        if let Some(authority) = request.uri().authority() {
-            let same_scheme = request.uri().scheme_str() == Some("https");
-            let (other, other_port) = host_and_port(authority.as_str()).map_err(Refusal::new)?;
-            let default = |port: Option<u16>| port.unwrap_or(443);
-            if !same_scheme || other != host || default(other_port) != default(port) {
-                return refuse(Code::HttpHostOther);
-            }
-        }
-        let asked = Asked {
+        let (host, port) = host_of(request)?;
+        Ok(Asked {
             method: request.method().as_str().into(),
             host,
             // HTTPS without a port is 443; a request for another one is not for this connection.
             port: Some(port.unwrap_or(443)),
             path: path.into(),
             overridden: headers.keys().any(|name| is_overriding(name.as_str())),
-        };
-        judge_request(&self.rules, &self.target, &self.dialler.addresses(), &asked)
+        })
     }
 
     /// Values in the places of placeholders; the rest of the head as the server needs it.
@@ -185,34 +221,47 @@ impl Connection {
         &self,
         request: Request<Incoming>,
         path: &str,
-    ) -> Result<(Request<AnyBody>, Used<'_>), Refusal> {
-        let mut filling = Filling { broker: &self.broker, target: &self.target, used: Used::default() };
+        authority: &str,
+    ) -> Result<(Parts, AnyBody, Used<'_>), Refusal> {
+        let mut filling = Filling { session: &self.session, target: &self.target, used: Used::default() };
         let (mut parts, body) = request.into_parts();
+        let signed = sigv4::SignedRequest::read(&parts, authority, filling.signing());
         drop_hop_fields(&mut parts.headers);
         for name in [header::RANGE, header::IF_RANGE, header::EXPECT] {
             parts.headers.remove(name);
         }
-        filling.headers(&mut parts.headers)?;
+        filling.headers(&mut parts.headers, signed.is_some())?;
         parts.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let target = filling.target(path)?;
         parts.uri = target.parse::<Uri>().map_err(|_| Refusal::new(Code::SecretRequest))?;
-        parts.version = Version::HTTP_11;
         parts.extensions.clear();
         let kind = BodyKind::of(&parts.headers).filter(|kind| filling.fills(*kind));
         let body = match kind {
-            None => self.watched(body),
+            None if signed.as_ref().is_some_and(sigv4::SignedRequest::covers_body) => {
+                let read = self.read_whole(body).await?;
+                filling.has_none(&read)?;
+                Err(read)
+            }
+            None => Ok(self.watched(body)),
             Some(kind) => {
-                let too_long = |_| Refusal::new(Code::SecretRequest);
-                let read = Limited::new(body, MAX_FILLED).collect().await.map_err(too_long)?.to_bytes();
+                let read = self.read_whole(body).await?;
                 let filled = match kind {
                     BodyKind::Form => filling.form(&read)?,
                     BodyKind::Json => filling.json(&read)?,
                 };
                 parts.headers.remove(header::CONTENT_LENGTH);
-                whole(filled)
+                Err(filled)
             }
         };
-        Ok((Request::from_parts(parts, body), filling.used))
+        if let Some(signed) = signed {
+            signed.sign_anew(&mut parts, &mut filling, body.as_ref().err())?;
+        }
+        Ok((parts, body.unwrap_or_else(whole), filling.used))
+    }
+
+    async fn read_whole(&self, body: Incoming) -> Result<Bytes, Refusal> {
+        let read = Limited::new(body, MAX_FILLED).collect().await;
+        Ok(read.map_err(|_| Refusal::new(Code::SecretRequest))?.to_bytes())
     }
 
     /// A body that breaks off where a placeholder is found in it.
@@ -220,7 +269,7 @@ impl Connection {
         if body.is_end_stream() {
             return whole(Bytes::new());
         }
-        let (finder, mut search) = (Arc::clone(&self.broker.placeholders), Search::default());
+        let (finder, mut search) = (Arc::clone(&self.session.placeholders), Search::default());
         let broken = Arc::clone(&self.broken);
         let step = move |piece: Option<&Bytes>| {
             let piece = piece.cloned().unwrap_or_default();
@@ -235,45 +284,53 @@ impl Connection {
         };
         stepped(body, Box::new(step))
     }
+}
 
-    async fn send(&self, request: Request<AnyBody>) -> Result<Response<Incoming>, Refusal> {
-        let mut server = self.server.lock().await;
-        let kept = match std::mem::replace(&mut *server, Server::Gone) {
-            Server::Connected(stream) => Some(self.speak(stream).await?),
-            Server::Spoken(mut spoken) => spoken.ready().await.is_ok().then_some(spoken),
-            Server::Gone => None,
-        };
-        let mut spoken = match kept {
-            Some(spoken) => spoken,
-            None => {
-                let stream = self.dialler.dial().await.map_err(|_| Refusal::new(Code::Unreachable))?;
-                self.speak(stream).await?
-            }
-        };
-        let response = timeout(self.idle, spoken.send_request(request)).await;
-        let response = response.ok().and_then(Result::ok).ok_or_else(|| Refusal::new(Code::Unreachable))?;
-        *server = Server::Spoken(spoken);
-        Ok(response)
-    }
+/// Why a request was not sent, and whether that is on record already.
+enum NotSent {
+    Recorded(Refusal),
+    Refused(Refusal),
+}
 
-    /// TLS with the server, verified, and HTTP inside.
-    async fn speak(&self, stream: TcpStream) -> Result<SendRequest<AnyBody>, Refusal> {
-        let refuse = |_| Refusal::new(Code::SecretUpstream);
-        let name = ServerName::try_from(self.target.host.to_string())
-            .map_err(|_| Refusal::new(Code::SecretUpstream))?;
-        let connector = TlsConnector::from(Arc::clone(&self.broker.client));
-        let tls = timeout(HANDSHAKE, connector.connect(name, stream)).await;
-        let tls = tls.map_err(|_| Refusal::new(Code::Unreachable))?.map_err(refuse)?;
-        let (spoken, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls))
-            .await
-            .map_err(|_| Refusal::new(Code::Unreachable))?;
-        tokio::spawn(connection);
-        Ok(spoken)
+impl From<Refusal> for NotSent {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
+/// Whom a request names: in its target, its field `Host`, or in both alike.
+fn host_of(request: &Request<Incoming>) -> Result<(Host, Option<u16>), Refusal> {
+    let read = |text: &str| host_and_port(text).map_err(Refusal::new);
+    let unreadable = || Refusal::new(Code::HttpUnreadable);
+    let other = || Refusal::new(Code::HttpHostOther);
+    let mut fields = request.headers().get_all(header::HOST).iter();
+    let field = match (fields.next(), fields.next()) {
+        (Some(field), None) => Some(read(field.to_str().map_err(|_| unreadable())?)?),
+        (None, _) if request.version() == Version::HTTP_2 => None,
+        _ => return Err(unreadable()),
+    };
+    let named = match request.uri().authority() {
+        None => None,
+        Some(_) if request.uri().scheme_str() != Some("https") => return Err(other()),
+        Some(authority) => Some(read(authority.as_str())?),
+    };
+    let default = |port: Option<u16>| port.unwrap_or(443);
+    match (named, field) {
+        (Some(one), Some(two)) if one.0 != two.0 || default(one.1) != default(two.1) => Err(other()),
+        (Some(one), _) | (None, Some(one)) => Ok(one),
+        (None, None) => Err(unreadable()),
+    }
+}
+
+/// The host as the client wrote it, for the server.
+fn authority_of(request: &Request<Incoming>) -> Result<String, Refusal> {
+    let field = request.headers().get(header::HOST).and_then(|field| field.to_str().ok());
+    let authority = request.uri().authority().map(hyper::http::uri::Authority::as_str).or(field);
+    authority.map(str::to_owned).ok_or_else(|| Refusal::new(Code::HttpUnreadable))
+}
+
 /// Path and query, as they were sent.
-fn path_of(uri: &Uri) -> String {
+pub(crate) fn path_of(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
 }
 
@@ -281,4 +338,9 @@ fn path_of(uri: &Uri) -> String {
 fn is_framing(name: &str) -> bool {
     let plain = name.replace('_', "-");
     ["content-length", "transfer-encoding", "host", "connection", "authorization"].contains(&plain.as_str())
+}
+
+/// Fields of a head, for those that look at them.
+pub(crate) fn field<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -1,8 +1,8 @@
 //! Secrets stay outside of the sandbox.
 //!
-//! The only crate that holds the value of a secret, and the only one that ends TLS for others. [`Source`] says where a
-//! value comes from; [`HeldSecret`] keeps it where no process that is cloned from this one has a copy; [`Brokering`] makes
-//! placeholders and, once the sandbox was made, ends TLS for the hosts of the secrets and puts the values in.
+//! The only crate that holds the value of a secret, and the only one that ends TLS for others. [`Source`] says where a value
+//! comes from. [`BrokerProcess`] is the process that reads the sources and ends TLS, in [`serve_secrets`]; [`Brokering`] is what
+//! the supervisor of one sandbox has of it: placeholders, and a way to hand connections over.
 //!
 //! # Examples
 //!
@@ -20,20 +20,30 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod attend;
 mod authority;
 mod body;
 mod connection;
 mod find;
+mod oauth;
 mod placeholder;
+mod plans;
+mod process;
 mod redact;
+mod referee;
 mod request;
 mod session;
+mod sigv4;
 mod source;
 mod trust;
+mod upstream;
 mod value;
+mod websocket;
+mod wire;
 
-pub use authority::CertificateError;
-pub use redact::Redactor;
-pub use session::{BrokerError, Brokering};
+pub use attend::serve_secrets;
+pub use oauth::OAuth;
+pub use process::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames, no_source};
+pub use source::own_environment::environment_without;
 pub use source::{NamedSource, SecretSource, Source, SourceError, SourceText};
 pub use value::{HeldSecret, MAX_SECRET, SecretValue};

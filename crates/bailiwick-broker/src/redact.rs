@@ -6,14 +6,18 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::find::{Finder, Search};
+use crate::find::{Case, Finder, Search};
 
 /// What stands in the place of each byte of a value.
 const INSTEAD: u8 = b'*';
 
 /// Finds the values of a session's secrets. It tells nothing of them.
 #[derive(Clone)]
-pub struct Redactor(Arc<Finder>);
+pub(crate) struct Redactor {
+    exact: Arc<Finder>,
+    /// The same whatever the case of letters: names of fields are put into small letters on their way.
+    folded: Arc<Finder>,
+}
 
 /// One stream that is redacted.
 pub(crate) struct Redaction {
@@ -27,13 +31,19 @@ pub(crate) struct Redaction {
 }
 
 impl Redactor {
-    pub(crate) fn new(finder: Finder) -> Self {
-        Self(Arc::new(finder))
+    /// Looks for these values.
+    pub(crate) fn new<'v>(values: impl Iterator<Item = &'v [u8]> + Clone) -> Self {
+        let finder = |case| Arc::new(Finder::new(values.clone(), case));
+        Self { exact: finder(Case::Exact), folded: finder(Case::Ignored) }
+    }
+
+    /// Whether the name of a field has a value in it.
+    pub(crate) fn is_in_name(&self, name: &str) -> bool {
+        self.folded.is_in(name.as_bytes())
     }
 
     /// A text without values.
-    #[must_use]
-    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn redact(&self, text: &[u8]) -> Vec<u8> {
         let mut redaction = self.stream();
         let mut done = redaction.push(text);
         done.extend(redaction.finish());
@@ -55,7 +65,7 @@ impl Redaction {
     /// Takes more of the stream, and gives what can be passed on.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Self { redactor, search, found, .. } = self;
-        search.feed(&redactor.0, bytes, |one| found.push_back((one.start, one.end)));
+        search.feed(&redactor.exact, bytes, |one| found.push_back((one.start, one.end)));
         self.held.extend(bytes);
         self.found.make_contiguous().sort_unstable();
         let end = self.from + u64::try_from(self.held.len()).unwrap_or(u64::MAX);
@@ -88,10 +98,9 @@ impl Redaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::Case;
 
     fn redactor(texts: &[&str]) -> Redactor {
-        Redactor::new(Finder::new(texts.iter().map(|text| text.as_bytes()), Case::Exact))
+        Redactor::new(texts.iter().map(|text| text.as_bytes()))
     }
 
     fn in_pieces(redactor: &Redactor, text: &str, size: usize) -> String {

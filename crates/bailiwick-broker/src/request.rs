@@ -7,7 +7,7 @@
 //! Residual: a credential of the client's own in a body, or under a name that is not used for credentials.
 
 use bailiwick_egress::{Code, Refusal, Target};
-use bailiwick_policy::net::{Method, UrlPath, percent_decoded};
+use bailiwick_policy::net::percent_decoded;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderValue};
 use zeroize::Zeroizing;
 
-use crate::session::{OpenBroker, OpenSecret};
+use crate::session::{OpenSecret, OpenSession};
 
 /// Fields that hold credentials, whatever the manifest says.
 const CREDENTIALS: [&str; 10] = [
@@ -53,7 +53,7 @@ const PARAMETERS: [&str; 14] = [
 pub(crate) struct Used<'a>(Vec<&'a OpenSecret>);
 
 impl<'a> Used<'a> {
-    fn note(&mut self, secret: &'a OpenSecret) {
+    pub(crate) fn note(&mut self, secret: &'a OpenSecret) {
         if !self.0.iter().any(|own| own.name == secret.name) {
             self.0.push(secret);
         }
@@ -63,34 +63,29 @@ impl<'a> Used<'a> {
     pub(crate) fn names(&self) -> Vec<Box<str>> {
         self.0.iter().map(|secret| secret.name.clone()).collect()
     }
-
-    /// Refuses a request that a secret is not used on.
-    pub(crate) fn judge(&self, method: &str, path: &str) -> Result<(), Refusal> {
-        let known = Method::new(method).ok().filter(|known| known.as_str() == method);
-        let path = UrlPath::of_target(path);
-        let covers = |secret: &OpenSecret| match known {
-            Some(known) => secret.usage.is_used_on(known, &path),
-            None => secret.usage.rules.is_empty(),
-        };
-        if self.0.iter().all(|secret| covers(secret)) { Ok(()) } else { Err(Refusal::new(Code::SecretRule)) }
-    }
 }
 
 /// Puts values into a request to one host.
 pub(crate) struct Filling<'a> {
-    pub(crate) broker: &'a OpenBroker,
+    pub(crate) session: &'a OpenSession,
     pub(crate) target: &'a Target,
     pub(crate) used: Used<'a>,
 }
 
 impl<'a> Filling<'a> {
+    /// Those that are put into requests; one that signs them is not.
     fn secrets(&self) -> impl Iterator<Item = &'a OpenSecret> + use<'a> {
-        self.broker.secrets_for(self.target)
+        self.session.secrets_for(self.target).filter(|secret| secret.usage.sign.is_none())
+    }
+
+    /// The one that signs requests.
+    pub(crate) fn signing(&self) -> Option<&'a OpenSecret> {
+        self.session.secrets_for(self.target).find(|secret| secret.usage.sign.is_some())
     }
 
     /// Whether the client may send credentials of its own.
     fn lets_foreign(&self) -> bool {
-        self.secrets().any(|secret| secret.usage.foreign)
+        self.session.secrets_for(self.target).any(|secret| secret.usage.foreign)
     }
 
     fn misdirected() -> Refusal {
@@ -98,13 +93,16 @@ impl<'a> Filling<'a> {
     }
 
     /// Refuses what has a placeholder in any form.
-    fn has_none(&self, bytes: &[u8]) -> Result<(), Refusal> {
-        if self.broker.placeholders.is_in(bytes) { Err(Self::misdirected()) } else { Ok(()) }
+    pub(crate) fn has_none(&self, bytes: &[u8]) -> Result<(), Refusal> {
+        if self.session.placeholders.is_in(bytes) { Err(Self::misdirected()) } else { Ok(()) }
     }
 
-    /// The fields of the head.
-    pub(crate) fn headers(&mut self, headers: &mut HeaderMap) -> Result<(), Refusal> {
+    /// The fields of the head. A signature that is made anew is not one of them.
+    pub(crate) fn headers(&mut self, headers: &mut HeaderMap, is_signed: bool) -> Result<(), Refusal> {
         for (name, value) in headers.iter_mut() {
+            if is_signed && *name == AUTHORIZATION {
+                continue;
+            }
             self.has_none(name.as_str().as_bytes())?;
             let usual = CREDENTIALS.contains(&name.as_str());
             let own = self.secrets().any(|secret| secret.usage.headers.contains(name.as_str()));
@@ -135,12 +133,12 @@ impl<'a> Filling<'a> {
     }
 
     /// A text in which placeholders stand as they are; `None` if there is none.
-    fn plain(&mut self, text: &[u8], field: &str) -> Result<Option<Zeroizing<Vec<u8>>>, Refusal> {
+    pub(crate) fn plain(&mut self, text: &[u8], field: &str) -> Result<Option<Zeroizing<Vec<u8>>>, Refusal> {
         let usual = CREDENTIALS.contains(&field) || field.is_empty();
         let mut filled: Option<Zeroizing<Vec<u8>>> = None;
         for secret in self.secrets().filter(|secret| usual || secret.usage.headers.contains(field)) {
             let now = filled.as_deref().map_or(text, Vec::as_slice);
-            if let Some(more) = replaced(now, secret.placeholder.as_bytes(), secret.value.expose()) {
+            if let Some(more) = replaced(now, secret.placeholder.as_bytes(), secret.value().expose()) {
                 filled = Some(more);
                 self.used.note(secret);
             }
@@ -202,7 +200,7 @@ impl<'a> Filling<'a> {
                 self.used.note(secret);
                 filled.push_str(name);
                 filled.push('=');
-                percent_encode(secret.value.expose(), &mut filled);
+                percent_encode(secret.value().expose(), &mut filled);
                 continue;
             }
             self.has_none(pair.as_bytes())?;
@@ -228,13 +226,31 @@ impl<'a> Filling<'a> {
             let mut secrets = self.secrets().filter(|secret| secret.usage.json.contains(name));
             if let Some(secret) = secrets.find(|secret| member.as_str() == Some(&secret.placeholder)) {
                 self.used.note(secret);
-                let text = std::str::from_utf8(secret.value.expose()).map_err(|_| unreadable())?;
-                *member = text.into();
+                let value = secret.value();
+                *member = std::str::from_utf8(value.expose()).map_err(|_| unreadable())?.into();
                 changed = true;
             }
         }
         let filled = if changed { Bytes::from(value.to_string()) } else { Bytes::copy_from_slice(body) };
         self.has_none(&filled)?;
+        Ok(filled)
+    }
+
+    /// The first message of a WebSocket: a placeholder of a secret that is used there becomes its value.
+    pub(crate) fn first_message(&mut self, text: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, Refusal> {
+        let mut filled: Option<Zeroizing<Vec<u8>>> = None;
+        let is_json = serde_json::from_slice::<serde_json::Value>(text).is_ok();
+        for secret in self.secrets().filter(|secret| secret.usage.websocket) {
+            let now = filled.as_deref().map_or(text, Vec::as_slice);
+            let value = secret.value();
+            let escaped = Zeroizing::new(json_escaped(value.expose()));
+            let value = if is_json { escaped.as_bytes() } else { value.expose() };
+            if let Some(more) = replaced(now, secret.placeholder.as_bytes(), value) {
+                filled = Some(more);
+                self.used.note(secret);
+            }
+        }
+        self.has_none(filled.as_deref().map_or(text, Vec::as_slice))?;
         Ok(filled)
     }
 
@@ -266,6 +282,18 @@ impl BodyKind {
     }
 }
 
+/// A text as JSON has it between quotation marks: values are printable ASCII.
+fn json_escaped(value: &[u8]) -> String {
+    let mut escaped = String::with_capacity(value.len() * 2);
+    for byte in value {
+        if matches!(byte, b'"' | b'\\') {
+            escaped.push('\\');
+        }
+        escaped.push(char::from(*byte));
+    }
+    escaped
+}
+
 const BASIC: &[u8] = b"Basic ";
 
 fn is_basic(value: &[u8]) -> bool {
@@ -288,7 +316,7 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     any.then_some(done)
 }
 
-fn percent_encode(value: &[u8], into: &mut String) {
+pub(crate) fn percent_encode(value: &[u8], into: &mut String) {
     for byte in value {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
             into.push(char::from(*byte));

@@ -1,88 +1,64 @@
-//! The secrets of one sandbox: what stands inside for them, and the table by which values take the places of placeholders.
-//!
-//! Two steps, because a sandbox starts as a copy of this process: [`Brokering`] is made before it and has no value in this
-//! process's memory; [`Brokering::open`] reads the values once the copy was made.
+//! The secrets of one sandbox, in the process that holds their values: what stands inside for them, and the table by which
+//! values take the places of placeholders.
 //!
 //! Fails closed when a value is missing, cannot stand in a request, or is too short to be told from other text.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use bailiwick_egress::{ClearText, Handover, Target, TlsEnd};
+use bailiwick_egress::Target;
 use bailiwick_policy::capability::BrokerHost;
-use bailiwick_policy::manifest::SecretUse;
-use bailiwick_policy::plan::BrokeredSecret;
-use rustls::ClientConfig;
+use bailiwick_policy::manifest::{RequestSigning, SecretUse};
+use serde_json::{Value, json};
 
 use crate::authority::{CertificateError, SessionAuthority};
-use crate::connection;
-use crate::find::{Case, Finder, Search};
+use crate::find::{Case, Finder};
+use crate::oauth::{OAuthFault, TokenSource};
 use crate::placeholder::{SHORTEST, placeholder_for};
 use crate::redact::Redactor;
-use crate::source::own_environment;
-use crate::trust::{self, SystemRoots};
-use crate::value::{HeldSecret, SecretValue};
+use crate::trust::{SystemRoots, UpstreamTls};
+use crate::value::SecretValue;
 
-/// Why secrets cannot be brokered.
+/// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum BrokerError {
-    /// The value is not there any more.
-    #[error("the value of `{name}` cannot be read: {source}")]
-    Unread {
-        /// The secret.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The value cannot stand in a request.
+pub(crate) enum SessionFault {
+    #[error("`{name}` was not among the secrets that were read at the start")]
+    Unknown { name: String },
     #[error(
         "the value of `{name}` has characters other than printable ASCII, so it can be put into no request"
     )]
-    Unprintable {
-        /// The secret.
-        name: String,
-    },
-    /// The value is short.
+    Unprintable { name: String },
     #[error(
         "the value of `{name}` has fewer than {SHORTEST} characters, so that it is easily guessed; a manifest can allow it \
          with `[secrets.{name}]` and below it `short = \"allow\"`"
     )]
-    Short {
-        /// The secret.
-        name: String,
-    },
-    /// Nothing looks like the value without being it.
+    Short { name: String },
     #[error("no placeholder can be made for the value of `{name}`")]
-    NoPlaceholder {
-        /// The secret.
-        name: String,
-    },
-    /// No certificate can be made.
+    NoPlaceholder { name: String },
+    #[error("no placeholder can be made: {0}")]
+    NoRandom(#[from] io::Error),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// TLS cannot be spoken.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    #[error("the secret `{name}`: {fault}")]
+    Token { name: String, fault: OAuthFault },
+    #[error("a message that is none of ours")]
+    Message,
 }
 
-/// Secrets with placeholders, ready for a sandbox to be made. It has no value in memory.
-pub struct Brokering {
-    secrets: Vec<Kept>,
-    authority: SessionAuthority,
-    client: Arc<ClientConfig>,
-    bundle: Vec<u8>,
+/// A secret that was read at the start.
+pub(crate) enum LoadedSecret {
+    /// It is what requests are given.
+    Value(Arc<SecretValue>),
+    /// A token that is fetched with it is.
+    Token(Arc<TokenSource>),
 }
 
-struct Kept {
-    name: Box<str>,
-    hosts: Vec<BrokerHost>,
-    usage: SecretUse,
-    placeholder: String,
-    held: HeldSecret,
+/// Everything that was read at the start.
+pub(crate) struct Loaded {
+    pub(crate) secrets: HashMap<Box<str>, LoadedSecret>,
+    pub(crate) roots: SystemRoots,
+    pub(crate) tls: UpstreamTls,
 }
 
 /// A secret of an open session.
@@ -91,95 +67,135 @@ pub(crate) struct OpenSecret {
     hosts: Vec<BrokerHost>,
     pub(crate) usage: SecretUse,
     pub(crate) placeholder: String,
-    pub(crate) value: SecretValue,
+    value: RwLock<Arc<SecretValue>>,
+    token: Option<Arc<TokenSource>>,
 }
 
-/// A session whose values are known: it ends TLS for their hosts.
-pub(crate) struct OpenBroker {
+/// A session whose values are known: TLS is ended for their hosts.
+pub(crate) struct OpenSession {
     pub(crate) secrets: Vec<OpenSecret>,
     pub(crate) authority: SessionAuthority,
-    pub(crate) client: Arc<ClientConfig>,
-    pub(crate) redactor: Redactor,
+    pub(crate) tls: UpstreamTls,
+    redactor: RwLock<Redactor>,
+    /// Every value that was put into a request, and what tokens were fetched with.
+    known: RwLock<Vec<Arc<SecretValue>>>,
     /// Finds placeholders.
     pub(crate) placeholders: Arc<Finder>,
-    /// The same whatever the case of letters: names of hosts have none.
-    clear: Arc<Finder>,
 }
 
-impl Brokering {
-    /// Makes placeholders and a certificate authority for these secrets.
-    ///
-    /// # Errors
-    /// Which value cannot be brokered, and why.
-    pub fn new(secrets: impl IntoIterator<Item = (BrokeredSecret, HeldSecret)>) -> Result<Self, BrokerError> {
-        let kept: Vec<Kept> =
-            secrets.into_iter().map(|(secret, held)| kept(secret, held)).collect::<Result<_, _>>()?;
+/// What is asked of one session, as the supervisor says it.
+pub(crate) fn asked_for(name: &str, hosts: &[BrokerHost], usage: &SecretUse) -> Value {
+    let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    json!({
+        "name": name, "hosts": hosts, "headers": usage.headers, "query": usage.query, "form": usage.form,
+        "json": usage.json, "websocket": usage.websocket, "sign": usage.sign.map(RequestSigning::as_str),
+        "foreign": usage.foreign, "short": usage.short,
+    })
+}
+
+/// The same, read. Rules stay with the supervisor, who judges by them.
+fn read_asked(message: &Value) -> Option<(Box<str>, Vec<BrokerHost>, SecretUse)> {
+    let texts = |key: &str| -> Option<Vec<String>> {
+        message.get(key)?.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+    };
+    let names = |key: &str| Some(texts(key)?.into_iter().collect::<BTreeSet<_>>());
+    let flag = |key: &str| message.get(key)?.as_bool();
+    let sign = match message.get("sign")? {
+        Value::String(text) => Some(RequestSigning::from_text(text)?),
+        _ => None,
+    };
+    let usage = SecretUse {
+        headers: names("headers")?,
+        query: names("query")?,
+        form: names("form")?,
+        json: names("json")?,
+        websocket: flag("websocket")?,
+        sign,
+        foreign: flag("foreign")?,
+        short: flag("short")?,
+        rules: Vec::new(),
+    };
+    let hosts = texts("hosts")?.iter().map(|host| BrokerHost::new(host).ok()).collect::<Option<_>>()?;
+    Some((message.get("name")?.as_str()?.into(), hosts, usage))
+}
+
+impl OpenSession {
+    /// Makes placeholders and a certificate authority, and fetches tokens. Gives the session, and the list of authorities
+    /// for the inside.
+    pub(crate) async fn open(loaded: &Loaded, message: &Value) -> Result<(Self, Vec<u8>), SessionFault> {
+        let asked = message.get("secrets").and_then(Value::as_array).ok_or(SessionFault::Message)?;
+        let mut secrets = Vec::new();
+        for one in asked {
+            let (name, hosts, usage) = read_asked(one).ok_or(SessionFault::Message)?;
+            secrets.push(opened(loaded, name, hosts, usage).await?);
+        }
         let hosts: BTreeSet<Box<str>> =
-            kept.iter().flat_map(|secret| &secret.hosts).map(|host| host.name().into()).collect();
+            secrets.iter().flat_map(|secret| &secret.hosts).map(|host| host.name().into()).collect();
         let authority = SessionAuthority::new(&hosts)?;
-        let roots = SystemRoots::load();
-        let bundle = roots.bundle_with(authority.pem());
-        Ok(Self { secrets: kept, authority, client: roots.client()?, bundle })
-    }
-
-    /// The variables of the inside: placeholders.
-    pub fn placeholders(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.secrets.iter().map(|secret| (&*secret.name, secret.placeholder.as_str()))
-    }
-
-    /// Variables that tell programs of the list of authorities.
-    #[must_use]
-    pub fn variables() -> BTreeMap<String, String> {
-        trust::VARIABLES.iter().map(|name| ((*name).to_owned(), trust::BUNDLE.to_owned())).collect()
-    }
-
-    /// The files of the inside: the list of authorities, with the session's own.
-    #[must_use]
-    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        trust::places().into_iter().map(|place| (place, self.bundle.clone())).collect()
-    }
-
-    /// Reads the values. To be called when the sandbox was made and before its program runs.
-    ///
-    /// # Errors
-    /// Which value cannot be read.
-    pub fn open(self) -> Result<Arc<dyn TlsEnd>, BrokerError> {
-        let secrets: Vec<OpenSecret> = self.secrets.into_iter().map(opened).collect::<Result<_, _>>()?;
-        let values = Finder::new(secrets.iter().map(|secret| secret.value.expose()), Case::Exact);
-        let marks = || secrets.iter().map(|secret| secret.placeholder.as_bytes());
-        let (placeholders, clear) = (Finder::new(marks(), Case::Exact), Finder::new(marks(), Case::Ignored));
-        Ok(Arc::new(Session(Arc::new(OpenBroker {
+        let bundle = loaded.roots.bundle_with(authority.pem());
+        let marks = secrets.iter().map(|secret| secret.placeholder.as_bytes());
+        let placeholders = Arc::new(Finder::new(marks, Case::Exact));
+        let session = Self {
+            authority,
+            tls: loaded.tls.clone(),
+            redactor: RwLock::new(Redactor::new(std::iter::empty())),
+            known: RwLock::default(),
+            placeholders,
             secrets,
-            authority: self.authority,
-            client: self.client,
-            redactor: Redactor::new(values),
-            placeholders: Arc::new(placeholders),
-            clear: Arc::new(clear),
-        }))))
+        };
+        session.look_for_values();
+        Ok((session, bundle))
     }
-}
 
-fn kept(secret: BrokeredSecret, held: HeldSecret) -> Result<Kept, BrokerError> {
-    let BrokeredSecret { name, hosts, usage } = secret;
-    let unread = |source| BrokerError::Unread { name: name.to_string(), source };
-    // The only moment at which the value is in memory before the sandbox is made; the buffer is wiped at its end.
-    let value = held.read().map_err(unread)?;
-    own_environment::erase(value.expose()).map_err(unread)?;
-    if !value.expose().iter().all(|byte| matches!(byte, b' '..=b'~')) {
-        return Err(BrokerError::Unprintable { name: name.into() });
+    /// What the supervisor is told of it: placeholders.
+    pub(crate) fn described(&self) -> Value {
+        self.secrets
+            .iter()
+            .map(|secret| json!({ "name": secret.name, "placeholder": secret.placeholder }))
+            .collect()
     }
-    if value.expose().len() < SHORTEST && !usage.short {
-        return Err(BrokerError::Short { name: name.into() });
-    }
-    let placeholder = placeholder_for(value.expose()).map_err(unread)?;
-    let placeholder = placeholder.ok_or_else(|| BrokerError::NoPlaceholder { name: name.to_string() })?;
-    Ok(Kept { name, hosts, usage, placeholder, held })
-}
 
-fn opened(kept: Kept) -> Result<OpenSecret, BrokerError> {
-    let Kept { name, hosts, usage, placeholder, held } = kept;
-    let value = held.read().map_err(|source| BrokerError::Unread { name: name.to_string(), source })?;
-    Ok(OpenSecret { name, hosts, usage, placeholder, value })
+    /// The secrets that are used at a host and port.
+    pub(crate) fn secrets_for<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a OpenSecret> {
+        self.secrets.iter().filter(|secret| secret.is_for(target))
+    }
+
+    /// Fetches the tokens anew that are about to be over.
+    pub(crate) async fn refresh(&self, target: &Target) -> Result<(), OAuthFault> {
+        let mut changed = false;
+        for secret in self.secrets_for(target) {
+            let Some(token) = &secret.token else { continue };
+            let fresh = token.current().await?;
+            let mut value = secret.value.write().unwrap_or_else(PoisonError::into_inner);
+            if !Arc::ptr_eq(&value, &fresh) {
+                (*value, changed) = (fresh, true);
+            }
+        }
+        if changed {
+            self.look_for_values();
+        }
+        Ok(())
+    }
+
+    /// Every value is taken out of responses from now on, those of before too.
+    fn look_for_values(&self) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for secret in &self.secrets {
+            let basis = secret.token.iter().flat_map(|token| token.held());
+            for value in std::iter::once(secret.value()).chain(basis) {
+                if !known.iter().any(|own| own.expose() == value.expose()) {
+                    known.push(value);
+                }
+            }
+        }
+        let redactor = Redactor::new(known.iter().map(|value| value.expose()));
+        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
+    }
+
+    /// What takes values out of responses.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.redactor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl OpenSecret {
@@ -187,40 +203,36 @@ impl OpenSecret {
     pub(crate) fn is_for(&self, target: &Target) -> bool {
         self.hosts.iter().any(|host| host.is_at(&target.host, target.port))
     }
-}
 
-impl OpenBroker {
-    /// The secrets that are used at a host and port.
-    pub(crate) fn secrets_for<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a OpenSecret> {
-        self.secrets.iter().filter(|secret| secret.is_for(target))
+    /// What requests are given.
+    pub(crate) fn value(&self) -> Arc<SecretValue> {
+        Arc::clone(&self.value.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-struct Session(Arc<OpenBroker>);
-
-impl TlsEnd for Session {
-    fn ends(&self, target: &Target) -> bool {
-        self.0.secrets_for(target).next().is_some()
+async fn opened(
+    loaded: &Loaded,
+    name: Box<str>,
+    hosts: Vec<BrokerHost>,
+    usage: SecretUse,
+) -> Result<OpenSecret, SessionFault> {
+    let own = || name.to_string();
+    let secret = loaded.secrets.get(&name).ok_or_else(|| SessionFault::Unknown { name: own() })?;
+    let (value, token) = match secret {
+        LoadedSecret::Value(value) => (Arc::clone(value), None),
+        LoadedSecret::Token(token) => {
+            let value = token.current().await;
+            let value = value.map_err(|fault| SessionFault::Token { name: own(), fault })?;
+            (value, Some(Arc::clone(token)))
+        }
+    };
+    if !value.expose().iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Err(SessionFault::Unprintable { name: own() });
     }
-
-    fn watch(&self) -> Box<dyn ClearText> {
-        Box::new(Watch { finder: Arc::clone(&self.0.clear), search: Search::default() })
+    if value.expose().len() < SHORTEST && !usage.short {
+        return Err(SessionFault::Short { name: own() });
     }
-
-    fn take(&self, connection: Handover) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(connection::serve(Arc::clone(&self.0), connection))
-    }
-}
-
-struct Watch {
-    finder: Arc<Finder>,
-    search: Search,
-}
-
-impl ClearText for Watch {
-    fn is_forbidden(&mut self, bytes: &[u8]) -> bool {
-        let mut any = false;
-        self.search.feed(&self.finder, bytes, |_| any = true);
-        any
-    }
+    let placeholder = placeholder_for(value.expose())?;
+    let placeholder = placeholder.ok_or_else(|| SessionFault::NoPlaceholder { name: own() })?;
+    Ok(OpenSecret { name, hosts, usage, placeholder, value: RwLock::new(value), token })
 }

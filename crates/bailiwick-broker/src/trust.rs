@@ -32,6 +32,19 @@ const SYSTEM: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// HTTP/2 and HTTP/1.1, as TLS names them.
+pub(crate) const HTTP_2: &[u8] = b"h2";
+pub(crate) const HTTP_1: &[u8] = b"http/1.1";
+
+/// How TLS is spoken to servers.
+#[derive(Clone)]
+pub(crate) struct UpstreamTls {
+    /// Offering both versions of HTTP.
+    pub(crate) any: Arc<ClientConfig>,
+    /// Offering HTTP/1.1 alone: WebSockets start there.
+    pub(crate) http1: Arc<ClientConfig>,
+}
+
 /// The authorities of the system.
 pub(crate) struct SystemRoots(Vec<CertificateDer<'static>>);
 
@@ -42,17 +55,19 @@ impl SystemRoots {
     }
 
     /// How we speak to servers: verified, and without anything that could be sent twice.
-    pub(crate) fn client(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+    pub(crate) fn upstream(&self) -> Result<UpstreamTls, rustls::Error> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.0.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let mut http1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.enable_early_data = false;
-        Ok(Arc::new(config))
+        http1.alpn_protocols = vec![HTTP_1.to_vec()];
+        http1.enable_early_data = false;
+        let mut any = http1.clone();
+        any.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
+        Ok(UpstreamTls { any: Arc::new(any), http1: Arc::new(http1) })
     }
 
     /// The list for the inside: these and one more.

@@ -173,6 +173,19 @@ pub(crate) fn environment_of_caller() -> impl Iterator<Item = (OsString, OsStrin
     std::env::vars_os()
 }
 
+/// All of the caller's variables but these, of which no copy is made.
+///
+/// # Errors
+/// If this process's own environment cannot be read.
+#[cfg(target_os = "linux")]
+pub(crate) fn environment_without(hidden: &[String]) -> std::io::Result<Vec<(OsString, OsString)>> {
+    if hidden.is_empty() {
+        Ok(environment_of_caller().collect())
+    } else {
+        bailiwick_broker::environment_without(hidden)
+    }
+}
+
 /// Where trust, approvals, sessions and the journal are.
 pub(crate) fn state_dir() -> Option<PathBuf> {
     own_dirs().state

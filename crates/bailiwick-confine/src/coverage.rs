@@ -79,7 +79,7 @@ pub(crate) fn mechanism(means: Means, limits: LimitMechanism) -> Mechanism {
         environment: EnvironmentMechanism::Brokered {
             words: Words::exact("a new process with only these variables"),
             brokers: Words::exact(
-                "a new process with only these variables; brokered secrets stay outside, and the supervisor puts them into requests",
+                "a new process with only these variables; brokered secrets stay outside, and a process there puts them into requests",
             ),
         },
         services: services(means),

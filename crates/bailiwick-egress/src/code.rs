@@ -31,6 +31,8 @@ bailiwick_policy::code_table! {
         SecretUntrusted "secret-untrusted": "the client does not trust the sandbox's certificate: it pins another one or ignores the list of authorities that it was given";
         SecretUpstream "secret-upstream": "the server's certificate cannot be verified, so no secret is sent there";
         SecretRequest "secret-request": "a request to a host with brokered secrets has a form that cannot be passed on safely";
+        SecretSigning "secret-signing": "the request is not signed in a way in which it can be signed anew with the secret";
+        SecretBroker "secret-broker": "the process that holds the secrets cannot be asked";
         SecretResponse "secret-response": "the response has a form in which a secret could not be found, so it was withheld";
     }
 }

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -69,6 +70,24 @@ pub struct Dialler {
 }
 
 impl Dialler {
+    /// For addresses that were judged elsewhere: by the process that hands this one its connections.
+    #[must_use]
+    pub const fn new(addresses: Vec<SocketAddr>, patience: Duration) -> Self {
+        Self { addresses, patience }
+    }
+
+    /// The addresses with their port.
+    #[must_use]
+    pub fn sockets(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// How long a connection may take to be made.
+    #[must_use]
+    pub const fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// The addresses that were judged.
     #[must_use]
     pub fn addresses(&self) -> Vec<IpAddr> {
@@ -106,6 +125,38 @@ impl Replayed {
             Stream::Unix(stream) => Either::Unix(stream),
         };
         Self { said, read: 0, stream }
+    }
+
+    /// What was said and not read again yet, and the socket: for another process.
+    ///
+    /// # Errors
+    /// If the socket cannot be taken from the runtime.
+    pub fn into_parts(self) -> io::Result<(Vec<u8>, OwnedFd)> {
+        let said = self.said.get(self.read..).unwrap_or_default().to_vec();
+        let socket = match self.stream {
+            Either::Tcp(stream) => stream.into_std()?.into(),
+            Either::Unix(stream) => stream.into_std()?.into(),
+        };
+        Ok((said, socket))
+    }
+
+    /// The same, in the other process.
+    ///
+    /// # Errors
+    /// If this is no socket of a client.
+    pub fn from_parts(said: Vec<u8>, socket: OwnedFd) -> io::Result<Self> {
+        let domain = socket2::SockRef::from(&socket).domain()?;
+        let stream = if domain == socket2::Domain::UNIX {
+            let stream = std::os::unix::net::UnixStream::from(socket);
+            stream.set_nonblocking(true)?;
+            Either::Unix(UnixStream::from_std(stream)?)
+        } else {
+            let stream = std::net::TcpStream::from(socket);
+            stream.set_nonblocking(true)?;
+            stream.set_nodelay(true)?;
+            Either::Tcp(TcpStream::from_std(stream)?)
+        };
+        Ok(Self { said, read: 0, stream })
     }
 }
 

@@ -56,7 +56,7 @@ mod tool;
 pub mod tools;
 
 pub use bailiwick_guardrails::{Call, Consent, Rules, Verdict, arguments};
-pub use bailiwick_launch::FixedHosts;
+pub use bailiwick_launch::{BrokerProcess, FixedHosts};
 pub use gate::{Approval, Gate, Permit, Refusal, ToolContext};
 pub use grant::Grant;
 pub use guarded::{AdmittedCall, Answered, Guarded, GuardedFault};

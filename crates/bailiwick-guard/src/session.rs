@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bailiwick_guardrails::Surroundings;
-use bailiwick_launch::{FixedHosts, NameSources, Resolver};
+use bailiwick_launch::{BrokerProcess, FixedHosts, NameSources, Resolver};
 
 /// Working directory, home, environment and top-level directories, gathered once at the edge.
 ///
@@ -23,6 +24,7 @@ pub struct Session {
     own: Vec<PathBuf>,
     locked: Vec<PathBuf>,
     names: NameSources,
+    secrets: Option<Arc<BrokerProcess>>,
 }
 
 impl Session {
@@ -35,6 +37,7 @@ impl Session {
             own: Vec::new(),
             locked: Vec::new(),
             names: NameSources::default(),
+            secrets: None,
         }
     }
 
@@ -83,6 +86,14 @@ impl Session {
         self
     }
 
+    /// The same session, where this process holds the values of brokered secrets. Without one a call that is granted such a
+    /// secret is refused.
+    #[must_use]
+    pub fn with_secrets(mut self, process: Arc<BrokerProcess>) -> Self {
+        self.secrets = Some(process);
+        self
+    }
+
     /// Where relative paths start.
     #[must_use]
     pub fn cwd(&self) -> &Path {
@@ -105,6 +116,10 @@ impl Session {
 
     pub(crate) const fn names(&self) -> &NameSources {
         &self.names
+    }
+
+    pub(crate) const fn secrets(&self) -> Option<&Arc<BrokerProcess>> {
+        self.secrets.as_ref()
     }
 
     pub(crate) fn own(&self) -> &[PathBuf] {

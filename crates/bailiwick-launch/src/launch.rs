@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bailiwick_broker::{BrokerError, Brokering};
+use bailiwick_broker::Brokering;
 use bailiwick_confine::{
     Accesses, BrokeredInside, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations,
     Options, Prepared, Refusal, Relays, Status, Step, System,
@@ -70,9 +70,6 @@ pub enum LaunchError {
     /// A granted port cannot be listened on outside.
     #[error("{0}; nothing was started")]
     Port(ListenError),
-    /// The values of its secrets could not be read.
-    #[error("{0}; nothing was started")]
-    Secrets(#[from] BrokerError),
     /// Its network could not be served. It was started for that, and ended.
     #[error("cannot serve the network of the program: {0}")]
     Network(std::io::Error),
@@ -84,7 +81,7 @@ impl LaunchError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(refusal) => refusal.exit_code(),
-            Self::Unrecorded(_) | Self::Port(_) | Self::Secrets(_) | Self::Network(_) => 125,
+            Self::Unrecorded(_) | Self::Port(_) | Self::Network(_) => 125,
         }
     }
 }
@@ -96,7 +93,7 @@ impl LaunchError {
         match self {
             Self::Refused(Refusal::Fault(fault)) => (fault.step == Step::Exec).then_some(126),
             Self::Refused(refusal) => Some(i32::from(refusal.exit_code())).filter(|code| *code != 125),
-            Self::Unrecorded(_) | Self::Port(_) | Self::Secrets(_) | Self::Network(_) => None,
+            Self::Unrecorded(_) | Self::Port(_) | Self::Network(_) => None,
         }
     }
 }
@@ -132,8 +129,7 @@ impl<'a> Launch<'a> {
     /// The secrets that the plan brokers are put into requests by this. Without it a plan that brokers any is refused. The
     /// native sandbox alone can.
     ///
-    /// A sandbox starts as a copy of this process, so the values are read when it was made. One that is made later in the same
-    /// process would have them in the memory of its first process: a process that brokers secrets starts one sandbox.
+    /// A sandbox starts as a copy of this process, so no value is in here: the process behind the brokering has them.
     #[must_use]
     pub fn brokering(mut self, brokering: Brokering) -> Self {
         self.brokering = Some(brokering);
@@ -284,8 +280,7 @@ impl ReadyLaunch<'_> {
         let (mut running, (beginning, tls_end)) = ready.start(|| {
             let began =
                 recorder.begin(plan, &coverage).map(Beginning::new).map_err(LaunchError::Unrecorded)?;
-            // Now that the sandbox is there, and does not run yet.
-            Ok((began, brokering.map(Brokering::open).transpose()?))
+            Ok::<_, LaunchError>((began, brokering.map(Brokering::open)))
         })?;
         let sockets = running.native().and_then(|native| native.take_egress());
         let is_closed = *plan.network() == Network::None && listeners.is_empty();

@@ -58,7 +58,7 @@ mod network;
 mod pipes;
 mod record;
 
-pub use bailiwick_broker::{BrokerError, Brokering};
+pub use bailiwick_broker::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames};
 pub use bailiwick_confine::{
     Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
     LayeredTree, LostFiles, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step, System,

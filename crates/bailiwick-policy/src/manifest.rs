@@ -29,7 +29,7 @@ pub use policy::{Risk, Stance, ToolPolicy};
 pub use policy_builder::ToolPolicyBuilder;
 pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
-pub use secrets::{SecretRule, SecretUse};
+pub use secrets::{RequestSigning, SecretRule, SecretUse};
 pub use state::ToolState;
 pub use variables::{BoundValues, Variable, VariableSource};
 

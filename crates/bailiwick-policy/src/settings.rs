@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::capability::{BrokerHost, check_env_name};
 use crate::document::{self, Fields, TableEntry, Value};
-use crate::finding::{Code, Collector, Findings};
+use crate::finding::{Code, Collector, Finding, Findings};
 use crate::path::AbsPath;
 
 /// Which calls a hook records.
@@ -96,6 +96,32 @@ pub struct SecretSetting {
     pub source: String,
     /// The only hosts it may be used at; every host that is granted if absent.
     pub hosts: Option<Vec<BrokerHost>>,
+    /// Where an access token is fetched with it. The token is then what requests are given.
+    pub oauth: Option<OAuthSetting>,
+}
+
+/// An OAuth service, and what is said to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthSetting {
+    /// The URL of its token endpoint: `https`, with a name.
+    pub token_url: String,
+    /// What the secret's source has.
+    pub grant: OAuthGrant,
+    /// Who asks.
+    pub client_id: String,
+    /// Where the client's own secret comes from, as it is written; only besides a refresh token.
+    pub client_secret: Option<String>,
+    /// What is asked for.
+    pub scope: Option<String>,
+}
+
+/// What an access token is fetched with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OAuthGrant {
+    /// A refresh token.
+    RefreshToken,
+    /// The secret of the client itself.
+    ClientCredentials,
 }
 
 /// The secrets of `[secrets]`: a source each, or a table with `source` and `hosts`.
@@ -132,7 +158,7 @@ pub fn secret_settings(text: &str) -> Result<BTreeMap<String, SecretSetting>, Fi
 fn secret_setting(entry: &TableEntry<'_>, found: &mut Collector) -> Option<SecretSetting> {
     if let Value::Text { .. } = entry.node.value {
         let source = found.keep(entry.node.text(Code::CaveatsShape))?.to_owned();
-        return Some(SecretSetting { source, hosts: None });
+        return Some(SecretSetting { source, hosts: None, oauth: None });
     }
     let mut fields = found.keep(Fields::from_node(&entry.node, "a secret", Code::CaveatsShape))?;
     let source = found.keep(fields.required("source", Code::CaveatsShape));
@@ -142,8 +168,57 @@ fn secret_setting(entry: &TableEntry<'_>, found: &mut Collector) -> Option<Secre
         let read = |item: &document::Node<'_>| item.place(BrokerHost::new(item.text(Code::CaveatsShape)?));
         items.iter().filter_map(|item| found.keep(read(item))).collect()
     });
+    let oauth = match fields.optional("oauth") {
+        Some(node) => Some(oauth_setting(node, found)),
+        None => None,
+    };
     fields.finish(Code::CaveatsShape, found);
-    Some(SecretSetting { source: source?, hosts })
+    let oauth = match oauth {
+        Some(read) => Some(read?),
+        None => None,
+    };
+    Some(SecretSetting { source: source?, hosts, oauth })
+}
+
+fn oauth_setting(node: &document::Node<'_>, found: &mut Collector) -> Option<OAuthSetting> {
+    let mut fields = found.keep(Fields::from_node(node, "the table `oauth`", Code::CaveatsShape))?;
+    let required = |found: &mut Collector, node: Result<&document::Node<'_>, Finding>| {
+        let node = found.keep(node)?;
+        found.keep(node.text(Code::CaveatsShape)).map(str::to_owned)
+    };
+    let token_url = required(found, fields.required("token_url", Code::CaveatsShape));
+    let client_id = required(found, fields.required("client_id", Code::CaveatsShape));
+    let grant = found.keep(fields.required("grant", Code::CaveatsShape)).and_then(|node| {
+        match found.keep(node.text(Code::CaveatsShape))? {
+            "refresh-token" => Some(OAuthGrant::RefreshToken),
+            "client-credentials" => Some(OAuthGrant::ClientCredentials),
+            _ => {
+                found.push(
+                    node.expected(Code::CaveatsShape, "`\"refresh-token\"` or `\"client-credentials\"`"),
+                );
+                None
+            }
+        }
+    });
+    let mut optional = |key| {
+        fields.optional(key).and_then(|node| found.keep(node.text(Code::CaveatsShape))).map(str::to_owned)
+    };
+    let (client_secret, scope) = (optional("client_secret"), optional("scope"));
+    fields.finish(Code::CaveatsShape, found);
+    let (token_url, client_id, grant) = (token_url?, client_id?, grant?);
+    let is_https = token_url.strip_prefix("https://").is_some_and(|rest| !rest.starts_with(['/', ':']));
+    let is_clean = token_url.bytes().all(|byte| byte.is_ascii_graphic()) && !token_url.contains(['@', '#']);
+    if !is_https || !is_clean {
+        found.push(node.expected(Code::CaveatsShape, "a `token_url` that starts with `https://`"));
+        return None;
+    }
+    if client_secret.is_some() && grant == OAuthGrant::ClientCredentials {
+        found.push(
+            node.expected(Code::CaveatsShape, "no `client_secret`: the secret itself is that of the client"),
+        );
+        return None;
+    }
+    Some(OAuthSetting { token_url, grant, client_id, client_secret, scope })
 }
 
 #[cfg(test)]
@@ -159,9 +234,16 @@ mod tests {
             "[secrets.A]\nhosts = ['a.test']\n",
             "[secrets.A]\nsource = 'env:A'\nhosts = ['*.test']\n",
             "[secrets.A]\nsource = 'env:A'\nhost = 'a.test'\n",
+            "[secrets.A]\nsource = 'env:A'\n[secrets.A.oauth]\ntoken_url = 'https://a.test/'\ngrant = 'password'\nclient_id = 'c'\n",
+            "[secrets.A]\nsource = 'env:A'\n[secrets.A.oauth]\ntoken_url = 'http://a.test/'\ngrant = 'refresh-token'\nclient_id = 'c'\n",
+            "[secrets.A]\nsource = 'env:A'\n[secrets.A.oauth]\ntoken_url = 'https://a.test/'\ngrant = 'refresh-token'\n",
         ] {
             assert!(secret_settings(text).is_err(), "{text}");
         }
+        let oauth = "[secrets.A]\nsource = 'env:A'\n[secrets.A.oauth]\ntoken_url = 'https://a.test/t'\ngrant = \
+                     'refresh-token'\nclient_id = 'c'\nclient_secret = 'env:B'\n";
+        let read = secret_settings(oauth).unwrap();
+        assert_eq!(read["A"].oauth.as_ref().map(|oauth| oauth.grant), Some(OAuthGrant::RefreshToken));
     }
 
     #[test]

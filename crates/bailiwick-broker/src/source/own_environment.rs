@@ -6,8 +6,10 @@
 //!
 //! Fails closed where `/proc/self` cannot be written.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 
 use zeroize::Zeroizing;
@@ -34,23 +36,62 @@ pub(super) fn take(name: &str) -> io::Result<SecretValue> {
     Ok(SecretValue::new(value))
 }
 
-/// Empties every variable that has this value in it, whatever it is called: a copy under another name is a copy.
-pub(crate) fn erase(value: &[u8]) -> io::Result<()> {
+/// Empties every variable that has one of these values in it, whatever it is called: a copy under another name is a copy.
+/// Gives the names of those variables.
+pub(crate) fn erase<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> io::Result<Vec<String>> {
+    let values: Vec<&[u8]> = values.into_iter().filter(|value| !value.is_empty()).collect();
+    let has = |text: &[u8], value: &[u8]| {
+        text.len() >= value.len() && text.windows(value.len()).any(|window| window == value)
+    };
+    empty_where(|_, text| values.iter().any(|value| has(text, value)))
+}
+
+/// Every variable but those of these names.
+///
+/// # Errors
+/// If the environment cannot be read.
+pub fn environment_without(hidden: &[String]) -> io::Result<Vec<(OsString, OsString)>> {
+    let (start, end) = block()?;
+    let memory = File::open("/proc/self/mem")?;
+    let mut all = Zeroizing::new(vec![0; usize::try_from(end - start).map_err(io::Error::other)?]);
+    memory.read_exact_at(&mut all, start)?;
+    let is_hidden = |name: &[u8]| hidden.iter().any(|own| own.as_bytes() == name);
+    let copied = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let named = all.split(|byte| *byte == 0).filter_map(|entry| {
+        let equals = entry.iter().position(|byte| *byte == b'=')?;
+        let (name, text) = (entry.get(..equals)?, entry.get(equals + 1..)?);
+        (!is_hidden(name)).then(|| (copied(name), copied(text)))
+    });
+    Ok(named.collect())
+}
+
+/// Empties the variables of these names.
+pub(crate) fn empty(names: &[&str]) -> io::Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    empty_where(|name, _| names.iter().any(|own| own.as_bytes() == name)).map(drop)
+}
+
+fn empty_where(is_one: impl Fn(&[u8], &[u8]) -> bool) -> io::Result<Vec<String>> {
     let (start, end) = block()?;
     let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
     let mut all = Zeroizing::new(vec![0; usize::try_from(end - start).map_err(io::Error::other)?]);
     memory.read_exact_at(&mut all, start)?;
-    let mut at = 0;
+    let (mut at, mut emptied) = (0, Vec::new());
     for entry in all.split(|byte| *byte == 0) {
-        let named = entry.iter().position(|byte| *byte == b'=').map_or(entry.len(), |equals| equals + 1);
+        let equals = entry.iter().position(|byte| *byte == b'=');
+        let named = equals.map_or(entry.len(), |equals| equals + 1);
+        let name = entry.get(..equals.unwrap_or(entry.len())).unwrap_or_default();
         let text = entry.get(named..).unwrap_or_default();
-        if text.len() >= value.len() && text.windows(value.len()).any(|window| window == value) {
+        if !text.is_empty() && is_one(name, text) {
             let place = start + u64::try_from(at + named).map_err(io::Error::other)?;
             memory.write_all_at(&vec![0; text.len()], place)?;
+            emptied.push(String::from_utf8_lossy(name).into_owned());
         }
         at += entry.len() + 1;
     }
-    Ok(())
+    Ok(emptied)
 }
 
 /// Where the environment lies.
@@ -125,10 +166,18 @@ mod tests {
         assert!(take("TOKEN").is_err(), "it is there once");
         assert!(take("EMPTY").is_err() && take("NONE").is_err() && take("TOKE").is_err());
         let now = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-        erase(b"a value under another name").unwrap();
+        assert_eq!(erase([&b"a value under another name"[..], b""]).unwrap(), ["COPY"]);
         assert_eq!(now("COPY").as_deref(), Some(""), "and copies of a value");
         assert_eq!(now("TOKEN").as_deref(), Some(""));
         assert_eq!(now("XTOKEN").as_deref(), Some("another one"));
         assert_eq!(now("TOKEN2").as_deref(), Some("one more"));
+        let others = environment_without(&["TOKEN2".to_owned()]).unwrap();
+        assert!(
+            others.iter().any(|(name, _)| name == "XTOKEN")
+                && !others.iter().any(|(name, _)| name == "TOKEN2")
+        );
+        empty(&["TOKEN2", "NONE"]).unwrap();
+        assert_eq!(now("TOKEN2").as_deref(), Some(""));
+        assert_eq!(now("XTOKEN").as_deref(), Some("another one"));
     }
 }

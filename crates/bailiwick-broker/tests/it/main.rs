@@ -2,6 +2,12 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod attacks;
+mod aws;
+mod bench;
 mod exchanges;
+mod http2;
+mod oauth;
 mod requests;
+mod tls;
+mod websocket;
 mod world;

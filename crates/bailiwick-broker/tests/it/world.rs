@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bailiwick_broker::{Brokering, SecretSource as _, Source};
+use bailiwick_broker::{BrokerProcess, LoadSecret, NamedSource, ServiceNames, Source};
 use bailiwick_egress::{Egress, Event, Front, Options, Running};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::manifest::Manifest;
@@ -50,6 +51,24 @@ pub(crate) fn is_trusting(test: &str) -> bool {
     false
 }
 
+const HOLDER: &str = "BAILIWICK_TEST_HOLDS_SECRETS";
+
+/// A process of this very program that holds secrets.
+pub(crate) fn secrets_process(secrets: Vec<LoadSecret>, names: &ServiceNames) -> Arc<BrokerProcess> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("it").args(["--exact", "world::holds_secrets", "--nocapture"]).env(HOLDER, "1");
+    BrokerProcess::start(command, secrets, names).unwrap()
+}
+
+/// What that process does; nothing in a run of the tests.
+#[test]
+fn holds_secrets() {
+    if std::env::var_os(HOLDER).is_some() {
+        let stdin = std::io::stdin();
+        bailiwick_broker::serve_secrets(stdin.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    }
+}
+
 /// The test's authority, under a name of its own.
 fn authority() -> CertificateParams {
     let mut params = CertificateParams::default();
@@ -58,8 +77,19 @@ fn authority() -> CertificateParams {
     params
 }
 
+/// The test's authority, for what is let through unopened.
+pub(crate) fn own_roots() -> RootCertStore {
+    let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("ca.pem")).unwrap()).unwrap();
+    roots
+}
+
 /// A certificate for a name, by the test's authority or by one that is not trusted.
-fn certificate(name: &str, is_trusted: bool) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+pub(crate) fn certificate(
+    name: &str,
+    is_trusted: bool,
+) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -76,7 +106,7 @@ fn certificate(name: &str, is_trusted: bool) -> (Vec<CertificateDer<'static>>, P
 pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
 
 /// A TLS server that answers each request with what `respond` makes of it.
-fn serve(
+pub(crate) fn serve(
     name: &str,
     is_trusted: bool,
     respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
@@ -150,15 +180,19 @@ pub(crate) fn echo(request: &str) -> Vec<u8> {
 }
 
 pub(crate) struct World {
-    front: SocketAddr,
+    pub(crate) front: SocketAddr,
     pub(crate) port: u16,
     pub(crate) other_port: u16,
+    /// Of `plain.test`, which has no secret.
+    pub(crate) plain_port: u16,
     pub(crate) heard: Heard,
     /// What the other host heard.
     pub(crate) strangers: Heard,
     told: Arc<Mutex<Vec<String>>>,
     placeholders: BTreeMap<String, String>,
     roots: RootCertStore,
+    /// The list of authorities that programs inside are given.
+    pub(crate) bundle: Vec<u8>,
     _running: Running,
 }
 
@@ -168,20 +202,34 @@ pub(crate) struct Setup<'a> {
     pub(crate) manifest: &'a str,
     pub(crate) respond: fn(&str) -> Vec<u8>,
     pub(crate) is_trusted: bool,
+    /// Whether the server speaks HTTP/2 and nothing else.
+    pub(crate) is_http2: bool,
+    /// Where `TOKEN` comes from, and where the names that it needs lead.
+    pub(crate) token: Option<(LoadSecret, ServiceNames)>,
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { manifest: "", respond: echo, is_trusted: true }
+        Self { manifest: "", respond: echo, is_trusted: true, is_http2: false, token: None }
     }
 }
 
 impl World {
     /// `TOKEN` is brokered for `api.test`, `OTHER` for `other.test`.
     pub(crate) fn new(setup: Setup<'_>) -> Self {
-        let (server, heard) = serve("api.test", setup.is_trusted, setup.respond);
+        let server = if setup.is_http2 {
+            crate::http2::serve(certificate("api.test", setup.is_trusted), setup.respond)
+        } else {
+            serve("api.test", setup.is_trusted, setup.respond)
+        };
+        Self::with_server(setup, server)
+    }
+
+    /// The same, where this server stands for `api.test`.
+    pub(crate) fn with_server(setup: Setup<'_>, (server, heard): (SocketAddr, Heard)) -> Self {
         let (other, strangers) = serve("other.test", true, setup.respond);
         let (port, other_port) = (server.port(), other.port());
+        let plain_port = serve("plain.test", true, setup.respond).0.port();
         let text = format!(
             "name = 't'\nversion = '1'\nserver_capabilities = [\n\
              'env:inject:TOKEN?broker=api.test:{port}', 'env:inject:OTHER?broker=other.test:{other_port}',\n\
@@ -193,14 +241,16 @@ impl World {
         let checked = Manifest::parse(&text).unwrap().check(&facts).unwrap();
         let plan = Plan::server(&checked, &facts).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let held = |name: &str| {
+        let sources = [("TOKEN", VALUE), ("OTHER", OTHER)].map(|(name, value)| {
             let path = directory.path().join(name);
-            std::fs::write(&path, if name == "TOKEN" { VALUE } else { OTHER }).unwrap();
-            Source::File(path).fetch().unwrap()
-        };
-        let secrets =
-            plan.environment().brokered.iter().map(|one| (one.value.clone(), held(&one.value.name)));
-        let brokering = Brokering::new(secrets.collect::<Vec<_>>()).unwrap();
+            std::fs::write(&path, value).unwrap();
+            let named = NamedSource { name: name.to_owned(), source: Source::File(path) };
+            LoadSecret { named, oauth: None, hosts: None }
+        });
+        let [own, other] = sources;
+        let (own, names) = setup.token.unwrap_or((own, ServiceNames::default()));
+        let process = secrets_process(vec![own, other], &names);
+        let brokering = process.session(&plan).unwrap().unwrap();
         let placeholders =
             brokering.placeholders().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         let files = brokering.files();
@@ -213,14 +263,27 @@ impl World {
         let keep = Arc::clone(&told);
         let options = Options {
             hosts: names.map(|name| (name.into(), local.clone())).into(),
-            tls_end: Some(brokering.open().unwrap()),
+            tls_end: Some(brokering.open()),
             events: Box::new(move |event: Event| keep.lock().unwrap().push(event.to_string())),
             ..Options::default()
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let front = listener.local_addr().unwrap();
         let running = Egress::new(plan.network(), options).front(Front::Tcp(listener)).unwrap();
-        Self { front, port, other_port, heard, strangers, told, placeholders, roots, _running: running }
+        let bundle = files[Path::new("/etc/ssl/bailiwick.pem")].clone();
+        Self {
+            front,
+            port,
+            other_port,
+            plain_port,
+            heard,
+            strangers,
+            told,
+            placeholders,
+            roots,
+            bundle,
+            _running: running,
+        }
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -235,6 +298,7 @@ impl World {
     pub(crate) fn connect(&self, host: &str, port: u16) -> TcpStream {
         let mut stream = TcpStream::connect(self.front).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_nodelay(true).unwrap();
         write!(stream, "CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").unwrap();
         stream
     }

@@ -41,6 +41,9 @@ pub(crate) enum SecretCommand {
     List(SecretQuery),
     /// Read each source and say whether it has a usable value, never what it is
     Check(SecretQuery),
+    /// Hold the values for another process of this program, whose socket is stdin
+    #[command(hide = true)]
+    Hold,
 }
 
 /// Which secrets, and how to print them.

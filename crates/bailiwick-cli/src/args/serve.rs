@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::AnswerFormat;
 use super::run::NameOptions;
+use super::secret::SecretOptions;
 use crate::facts::Setting;
 
 /// Arguments of `serve`.
@@ -37,6 +38,8 @@ pub(crate) struct Serve {
     pub(crate) cwd: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) names: NameOptions,
+    #[command(flatten)]
+    pub(crate) secrets: SecretOptions,
     /// Hold calls to a project's guardrails, `DIR/.agents/guardrails.toml`.
     #[arg(long, value_name = "FILE")]
     pub(crate) guardrails: Option<PathBuf>,

@@ -16,13 +16,14 @@ mod supervise;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use bailiwick_compile::Target;
 use bailiwick_launch::{
-    BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent, Options, Recorder,
-    Search, Stdio, System, Watch,
+    BrokerProcess, BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent,
+    Options, Recorder, Search, Stdio, System, Watch,
 };
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
@@ -32,6 +33,7 @@ pub(super) use self::dry_run::{carry_over, list, trees, without_layer};
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
 pub(super) use self::plan::PlannedRun;
+pub(super) use self::secrets::started as started_secrets;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
 use crate::render::{escape, style};
@@ -134,6 +136,15 @@ fn confined(
     looked_ahead: LookedAhead,
 ) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
+    let system = looked_ahead.and_then(|looking| looking.join().ok());
+    // First: what is set up below, and copied of the environment, is in the memory that the sandbox starts with.
+    let secrets = match started_secrets(&[plan], &args.secrets, &args.names) {
+        Ok(secrets) => secrets,
+        Err(why) => {
+            leash.withdraw();
+            return Ok(refused(&why));
+        }
+    };
     let launcher = match launcher(args.backend, plan) {
         Ok(launcher) => launcher,
         Err(refusal) => {
@@ -145,13 +156,8 @@ fn confined(
     let floor = floor(args, plan);
     let signals = supervise::signals().context("cannot watch for signals")?;
     let stdio = if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit };
-    let system = looked_ahead.and_then(|looking| looking.join().ok());
-    let launch = match launch(args, asked, chosen, stdio, leash.recorder()) {
-        Ok(launch) => match &system {
-            Some(system) => launch.on_system(system),
-            None => launch.held_by(launcher, &facts::scratch_dir()),
-        }
-        .waiting_for_names(),
+    let launch = match launch(args, asked, chosen, (stdio, leash.recorder()), secrets.as_ref()) {
+        Ok(launch) => launch.held_by(launcher, &facts::scratch_dir()).waiting_for_names(),
         Err(refusal) => {
             leash.withdraw();
             return Ok(refusal);
@@ -214,10 +220,11 @@ pub(super) fn server_launch<'a>(
     asked: &'a PlannedRun,
     stdio: Stdio,
     recorder: Recorder,
+    secrets: Option<&Arc<BrokerProcess>>,
 ) -> Result<Launch<'a>, Answer> {
     let chosen = Chosen::from_args(args, &asked.plan);
     let chosen = chosen.ok_or_else(|| refused("no command was given, and the manifest has none"))?;
-    launch(args, asked, &chosen, stdio, recorder)
+    launch(args, asked, &chosen, (stdio, recorder), secrets)
 }
 
 /// The launch that a command line asks for, by our own sandbox.
@@ -225,8 +232,8 @@ fn launch<'a>(
     args: &Run,
     asked: &'a PlannedRun,
     chosen: &Chosen,
-    stdio: Stdio,
-    recorder: Recorder,
+    (stdio, recorder): (Stdio, Recorder),
+    secrets: Option<&Arc<BrokerProcess>>,
 ) -> Result<Launch<'a>, Answer> {
     let plan = &asked.plan;
     let (program, arguments) = chosen.command.split_first().ok_or_else(|| refused("no command was given"))?;
@@ -259,8 +266,9 @@ fn launch<'a>(
         .with_names(names)
         .opening_ports()
         .naming_lines(|origin| asked.line(origin));
-    let brokering = secrets::brokering(plan, &args.secrets).map_err(|why| refused(&why))?;
-    Ok(match brokering {
+    let brokering = secrets.map(|process| process.session(plan)).transpose();
+    let brokering = brokering.map_err(|why| refused(&format!("{why}; nothing was started")))?;
+    Ok(match brokering.flatten() {
         Some(brokering) => launch.brokering(brokering),
         None => launch,
     })

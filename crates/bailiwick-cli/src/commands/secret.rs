@@ -4,10 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::os::fd::AsFd as _;
 
-use bailiwick_broker::{SecretSource as _, Source};
+use anyhow::Context as _;
+use bailiwick_broker::{NamedSource, OAuth, SecretSource as _, Source, serve_secrets};
+use bailiwick_launch::LoadSecret;
 use bailiwick_policy::capability::BrokerHost;
-use bailiwick_policy::settings::secret_settings;
+use bailiwick_policy::settings::{OAuthSetting, secret_settings};
 use serde_json::{Value, json};
 
 use super::trust::refused;
@@ -22,6 +25,25 @@ pub(super) struct KnownSecret {
     pub(super) source: Source,
     /// The only hosts that the user's settings have for it.
     pub(super) hosts: Option<Vec<BrokerHost>>,
+    /// The service that gives a token for it.
+    oauth: Option<OAuthSetting>,
+}
+
+/// The same, to be read by the process that holds it.
+///
+/// # Errors
+/// If the source of its client's secret is none.
+pub(super) fn loadable(name: &str, known: KnownSecret) -> Result<LoadSecret, String> {
+    let oauth = known.oauth.map(OAuth::try_from).transpose();
+    let oauth = oauth.map_err(|why| format!("the secret `{name}`: `client_secret`: {why}"))?;
+    let named = NamedSource { name: name.to_owned(), source: known.source };
+    Ok(LoadSecret { named, oauth, hosts: known.hosts })
+}
+
+/// Variables that are sources: no copy of them is made.
+pub(super) fn source_variables(options: &SecretOptions) -> Vec<String> {
+    let known = known(options).unwrap_or_default().into_values();
+    known.filter_map(|secret| if let Source::Env(name) = secret.source { Some(name) } else { None }).collect()
 }
 
 /// Every secret whose source is known.
@@ -38,12 +60,12 @@ pub(super) fn known(options: &SecretOptions) -> Result<BTreeMap<String, KnownSec
         };
         for (name, setting) in secret_settings(&text).map_err(|findings| wrong(findings.to_string()))? {
             let source = setting.source.parse().map_err(|why| wrong(format!("secret `{name}`: {why}")))?;
-            all.insert(name, KnownSecret { source, hosts: setting.hosts });
+            all.insert(name, KnownSecret { source, hosts: setting.hosts, oauth: setting.oauth });
         }
     }
     for named in &options.secrets {
-        let hosts = all.remove(&named.name).and_then(|known| known.hosts);
-        all.insert(named.name.clone(), KnownSecret { source: named.source.clone(), hosts });
+        let (hosts, oauth) = all.remove(&named.name).map_or((None, None), |known| (known.hosts, known.oauth));
+        all.insert(named.name.clone(), KnownSecret { source: named.source.clone(), hosts, oauth });
     }
     Ok(all)
 }
@@ -52,6 +74,7 @@ pub(super) fn run(args: &Secret) -> anyhow::Result<Answer> {
     let (query, checks) = match &args.command {
         SecretCommand::List(query) => (query, false),
         SecretCommand::Check(query) => (query, true),
+        SecretCommand::Hold => return hold(),
     };
     let known = match known(&query.options) {
         Ok(known) => known,
@@ -74,6 +97,14 @@ pub(super) fn run(args: &Secret) -> anyhow::Result<Answer> {
         ),
     };
     Ok(Answer::result(exit, text))
+}
+
+/// Holds the values for the process that started this one.
+fn hold() -> anyhow::Result<Answer> {
+    let stdin = std::io::stdin();
+    serve_secrets(stdin.as_fd().try_clone_to_owned()?)
+        .context("`secret hold` is started by `bailiwick` itself")?;
+    Ok(Answer::result(Exit::Fine, String::new()))
 }
 
 struct Entry<'a> {

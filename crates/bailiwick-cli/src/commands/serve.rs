@@ -11,21 +11,25 @@ mod http;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
-use bailiwick_guard::{Registry, RegistryBuilder, Session};
+use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
+use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::manifest::Checked;
+use bailiwick_policy::plan::Plan;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
 pub(super) use self::http::{announce, fresh_token, until_signalled};
+use super::run::started_secrets;
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
@@ -50,11 +54,16 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         Ok(cwd) => cwd,
         Err(error) => return Ok(refused(Exit::Usage, &format!("{error:#}"))),
     };
+    // First: the session has a copy of the environment.
+    let secrets = match secrets_of(args, &granted) {
+        Ok(secrets) => secrets,
+        Err(why) => return Ok(refused(Exit::Invalid, &why)),
+    };
     if args.explain {
-        return explain::answer(args, &granted, &cwd);
+        return explain::answer(args, &granted, &cwd, secrets);
     }
     let journal = open_journal(args)?;
-    let builder = Registry::builder(journal.clone(), session(args, &cwd)?);
+    let builder = Registry::builder(journal.clone(), session(args, &cwd, secrets)?);
     let builder = with_tools(args, builder);
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
@@ -147,13 +156,20 @@ fn greet(granted: &Granted, over_http: bool) {
     }
 }
 
-fn session(args: &Serve, cwd: &Path) -> anyhow::Result<Session> {
+/// The process that holds the secrets that the session may use.
+fn secrets_of(args: &Serve, granted: &Granted) -> Result<Option<Arc<BrokerProcess>>, String> {
+    let plan = Plan::for_authority(&args.name, &granted.authority, &HostFacts::unknown());
+    started_secrets(&[&plan.map_err(|finding| finding.message().to_owned())?], &args.secrets, &args.names)
+}
+
+fn session(args: &Serve, cwd: &Path, secrets: Option<Arc<BrokerProcess>>) -> anyhow::Result<Session> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let session = Session::new(cwd).with_own(facts::kept_dirs()).with_locked(governing(args)?);
     let session = session.with_names(args.names.resolver(), args.names.hosts());
     let session = session.with_env(facts::environment_of_caller().filter_map(text));
+    let session = secrets.into_iter().fold(session, Session::with_secrets);
     Ok(match facts::home() {
         Some(home) => session.with_home(home),
         None => session,

@@ -85,6 +85,15 @@ fn confirm(path: &Path, yes: bool) -> anyhow::Result<Answer> {
 
 /// The caller's host.
 pub(super) fn host(names: NameOptions, is_unrecorded: bool) -> anyhow::Result<StoreHost> {
+    host_without(names, is_unrecorded, &[])
+}
+
+/// The same, without these variables of the caller: no copy of them is made.
+pub(super) fn host_without(
+    names: NameOptions,
+    is_unrecorded: bool,
+    hidden: &[String],
+) -> anyhow::Result<StoreHost> {
     let cache = facts::cache_dir().context("neither XDG_CACHE_HOME nor HOME says where packages are kept")?;
     let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where records are kept")?;
     let named =
@@ -94,7 +103,7 @@ pub(super) fn host(names: NameOptions, is_unrecorded: bool) -> anyhow::Result<St
         cwd: facts::here().context("there is no current directory")?,
         packages: cache.join("store"),
         records: state.join("store"),
-        variables: facts::environment_of_caller().collect(),
+        variables: facts::environment_without(hidden)?.into_iter().collect(),
         search: Search { callers: facts::search_path(), named, variables: facts::tool_variables() },
         facts: facts::with_own_paths(HostFacts::unknown()),
         recorder: Box::new(move || {

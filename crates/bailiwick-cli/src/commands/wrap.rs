@@ -28,16 +28,17 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
-use bailiwick_launch::{CallsInFlight, LaunchError, Launched, Pipes, Recorder};
+use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipes, Recorder};
 use bailiwick_mcp::relay::StandIn;
 use bailiwick_policy::manifest::{Checked, Manifest};
+use bailiwick_policy::plan::Plan;
 use bailiwick_policy::settings::allows_audit;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
 use self::isolate::ToolGroup;
-use super::run::{Governing, PlannedRun, server_launch};
+use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
@@ -98,23 +99,8 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     Ok(answer)
 }
 
-/// Refuses to start several servers from this process if one has a brokered secret: each sandbox begins as a copy of this
-/// process, which would have the values that were read for the first one.
-fn refuse_several(asked: &PlannedRun, option: &str) -> anyhow::Result<()> {
-    match asked.plan.environment().brokered.first() {
-        None => Ok(()),
-        Some(secret) => anyhow::bail!(
-            "`{option}` starts several servers and cannot broker `{}`; leave `{option}` out",
-            secret.value
-        ),
-    }
-}
-
 /// Serves over HTTP. Who starts that looks at stderr, so nothing stands in for a server that cannot be started.
 fn listen_on(args: &Wrap, server: Arc<WrappedServer>, address: SocketAddr) -> anyhow::Result<Answer> {
-    if let Err(why) = refuse_several(&server.asked, "--listen") {
-        return Ok(Answer::refusal(Exit::Program(125), complaint(&why.to_string())));
-    }
     let journal = open_journal(args)?;
     let began = server.began(args);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
@@ -138,6 +124,8 @@ struct WrappedServer {
     groups: Vec<ToolGroup>,
     /// Code of it that lies in the user's own project.
     code: ProjectCode,
+    /// The process that holds the secrets of all its sandboxes.
+    secrets: Option<Arc<BrokerProcess>>,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
@@ -184,9 +172,6 @@ impl WrappedServer {
             PlannedRun::of_server(&run, &program(args), &governing, (source.clone(), manifest)).map_err(plain)
         };
         let whole = plan(manifest, None)?;
-        if args.isolate == Isolate::Tool {
-            refuse_several(&whole, "--isolate tool")?;
-        }
         let checked = whole.checked.clone().context("there is no manifest")?;
         let (asked, groups) = match args.isolate {
             Isolate::Server => (whole, Vec::new()),
@@ -195,7 +180,15 @@ impl WrappedServer {
         if args.isolate == Isolate::Tool && groups.is_empty() {
             notes.push(UNSPLIT.to_owned());
         }
-        Ok(Self { name, identity, run, asked, checked, groups, code, notes, is_recorded: !args.no_journal })
+        let plans = std::iter::once(&asked).chain(groups.iter().map(|group| &group.asked));
+        let plans: Vec<&Plan> = plans.map(|asked| &asked.plan).collect();
+        let secrets = match args.url {
+            // Its credential is no secret of a sandbox.
+            Some(_) => None,
+            None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
+        };
+        let is_recorded = !args.no_journal;
+        Ok(Self { name, identity, run, asked, checked, groups, code, secrets, notes, is_recorded })
     }
 
     /// What the journal says of its start. Notes are said aloud too.
@@ -239,7 +232,8 @@ fn start(
 ) -> anyhow::Result<(Launched, Pipes)> {
     let recorder = Recorder::session(&server.name, journal.clone()).serving(Arc::clone(serving));
     let (stdio, pipes) = Pipes::open()?;
-    let launch = server_launch(&server.run, asked, stdio, recorder).map_err(plain)?;
+    let launch =
+        server_launch(&server.run, asked, stdio, recorder, server.secrets.as_ref()).map_err(plain)?;
     let ready =
         launch.with_code(server.code.code.clone(), server.code.data.clone()).telling_sockets().prepare()?;
     Ok((ready.start()?, pipes))

@@ -156,6 +156,28 @@ fn every_aspect_of_every_target_has_a_row() {
 }
 
 #[test]
+fn no_target_claims_to_keep_a_secret_outside() {
+    assert_eq!(Target::ALL.len(), 9);
+    for target in Target::ALL {
+        let brokered = plan("'env:inject:TOKEN?broker=api.test'", "");
+        let held = coverage(target, &brokered);
+        let held = held.held(Environment);
+        assert_eq!(held.level, Unsupported, "{target:?}: {}", held.why);
+        assert!(
+            held.why.contains("nothing here puts a brokered secret into requests"),
+            "{target:?}: {}",
+            held.why
+        );
+        // By default that is refused, and without the secret it is not for that reason.
+        let compiled = |plan: &Plan| {
+            let provenance = Provenance { manifest: None, compiler: "test".to_owned() };
+            compile(target, plan, &plan.floor(), provenance).map_err(|refusal| refusal.to_string())
+        };
+        assert!(compiled(&brokered).is_err_and(|why| why.contains("environment")), "{target:?}");
+    }
+}
+
+#[test]
 fn no_target_claims_the_clock_or_limits_that_are_not_declared() {
     for target in Target::ALL {
         for lines in ["", "'clock:system'", "'clock:tzdata'", CLOCK] {

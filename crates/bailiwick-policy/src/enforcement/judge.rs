@@ -181,7 +181,7 @@ pub fn programs(plan: &Plan, mechanism: &ProgramMechanism) -> Held {
 }
 
 /// What is said of a sandbox without a broker.
-const UNBROKERED: &str = "nothing here puts a brokered secret into requests; `bailiwick run` and `bailiwick wrap` with the native sandbox do";
+const UNBROKERED: &str = "nothing here puts a brokered secret into requests; `bailiwick run`, `wrap` and `serve` with the native sandbox do";
 
 /// Variables.
 #[must_use]

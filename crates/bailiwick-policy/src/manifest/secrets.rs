@@ -25,12 +25,39 @@ pub struct SecretUse {
     pub form: BTreeSet<String>,
     /// Members of a body that is a JSON object.
     pub json: BTreeSet<String>,
+    /// It may stand in the first message of a WebSocket.
+    pub websocket: bool,
+    /// It is put into no request, and signs them.
+    pub sign: Option<RequestSigning>,
     /// Requests to its hosts may carry another credential.
     pub foreign: bool,
     /// The value may be shorter than 16 characters.
     pub short: bool,
     /// The requests that it is used on; all if there is no rule.
     pub rules: Vec<SecretRule>,
+}
+
+/// How a secret signs requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestSigning {
+    /// Signature Version 4 of AWS, with the secret as secret access key.
+    AwsSigV4,
+}
+
+impl RequestSigning {
+    /// As a manifest says it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AwsSigV4 => "aws-sigv4",
+        }
+    }
+
+    /// Reads what a manifest says.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        (text == Self::AwsSigV4.as_str()).then_some(Self::AwsSigV4)
+    }
 }
 
 /// Requests on which a secret is used.
@@ -68,6 +95,15 @@ impl SecretUse {
         ] {
             wider.extend(own.difference(old).map(|name| format!("may be put into the {what} `{name}`")));
         }
+        if self.websocket && !base.websocket {
+            wider.push("may be put into the first message of a WebSocket".to_owned());
+        }
+        if let Some(sign) = self.sign.filter(|_| self.sign != base.sign) {
+            wider.push(format!("may sign requests (`{}`)", sign.as_str()));
+        }
+        if self.sign.is_none() && base.sign.is_some() {
+            wider.push("is put into requests and no longer signs them".to_owned());
+        }
         if self.foreign && !base.foreign {
             wider.push("no longer keeps other credentials from its hosts".to_owned());
         }
@@ -90,7 +126,11 @@ impl SecretUse {
                 table.insert(key.into(), json!(names));
             }
         }
-        for (key, is_set) in [("foreign", self.foreign), ("short", self.short)] {
+        if let Some(sign) = self.sign {
+            table.insert("sign".into(), json!(sign.as_str()));
+        }
+        for (key, is_set) in [("websocket", self.websocket), ("foreign", self.foreign), ("short", self.short)]
+        {
             if is_set {
                 table.insert(key.into(), json!("allow"));
             }
@@ -148,7 +188,8 @@ fn read_use(node: &Node<'_>, found: &mut Collector) -> Option<SecretUse> {
     let (query, form, json) = (names("query"), names("form"), names("json"));
     let mut allowed =
         |key| fields.optional(key).and_then(|node| found.keep(read_allow(node))).unwrap_or(false);
-    let (foreign, short) = (allowed("foreign"), allowed("short"));
+    let (websocket, foreign, short) = (allowed("websocket"), allowed("foreign"), allowed("short"));
+    let sign = fields.optional("sign").and_then(|node| found.keep(read_signing(node)));
     let rules_node = fields.optional("rules");
     let items = rules_node.and_then(|node| found.keep(node.list(Code::ManifestSecret))).unwrap_or_default();
     let rules: Vec<SecretRule> = items.iter().filter_map(|item| read_rule(item, found)).collect();
@@ -156,7 +197,7 @@ fn read_use(node: &Node<'_>, found: &mut Collector) -> Option<SecretUse> {
         found.push(node.expected(Code::ManifestSecret, "at least one rule"));
     }
     fields.finish(Code::ManifestUnknownField, found);
-    Some(SecretUse { headers, query, form, json, foreign, short, rules })
+    Some(SecretUse { headers, query, form, json, websocket, sign, foreign, short, rules })
 }
 
 fn read_names(node: &Node<'_>, found: &mut Collector) -> BTreeSet<String> {
@@ -181,6 +222,11 @@ fn read_allow(node: &Node<'_>) -> Result<bool, Finding> {
         "deny" => Ok(false),
         _ => Err(node.expected(Code::ManifestSecret, "`\"allow\"` or `\"deny\"`")),
     }
+}
+
+fn read_signing(node: &Node<'_>) -> Result<RequestSigning, Finding> {
+    RequestSigning::from_text(node.text(Code::ManifestSecret)?)
+        .ok_or_else(|| node.expected(Code::ManifestSecret, "`\"aws-sigv4\"`"))
 }
 
 fn read_rule(node: &Node<'_>, found: &mut Collector) -> Option<SecretRule> {
@@ -258,6 +304,8 @@ mod tests {
             ("[secrets.OTHER]\nshort = 'allow'\n", Code::ManifestSecret),
             ("[secrets.TOKEN]\nshort = true\n", Code::ManifestSecret),
             ("[secrets.TOKEN]\nheaders = ['a b']\n", Code::ManifestSecret),
+            ("[secrets.TOKEN]\nsign = 'hmac'\n", Code::ManifestSecret),
+            ("[secrets.TOKEN]\nwebsocket = 'first'\n", Code::ManifestSecret),
             ("[secrets.TOKEN]\nrules = []\n", Code::ManifestSecret),
             ("[[secrets.TOKEN.rules]]\n", Code::ManifestSecret),
             ("[[secrets.TOKEN.rules]]\nmethods = []\n", Code::ManifestSecret),
@@ -277,9 +325,12 @@ mod tests {
             "[secrets.TOKEN]\nforeign = 'allow'\n",
             "[secrets.TOKEN]\nquery = ['key']\n",
             "[secrets.TOKEN]\nshort = 'allow'\n",
+            "[secrets.TOKEN]\nwebsocket = 'allow'\n",
         ] {
             assert!(wider("", new) && !wider(new, "") && !wider(new, new), "{new}");
         }
+        let signs = "[secrets.TOKEN]\nsign = 'aws-sigv4'\n";
+        assert!(wider("", signs) && wider(signs, "") && !wider(signs, signs), "another use either way");
         assert!(wider(rules, "") && !wider("", rules) && !wider(rules, rules));
         assert!(wider(rules, "[[secrets.TOKEN.rules]]\nmethods = ['GET']\n"));
         assert!(wider(rules, "[[secrets.TOKEN.rules]]\nmethods = ['POST']\npaths = ['/a/**']\n"));

@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bailiwick_guard::tools::shell_plan;
-use bailiwick_guard::{Registry, Session};
+use bailiwick_guard::{BrokerProcess, Registry, Session};
 use bailiwick_journal::{Journal, new_session};
 use bailiwick_launch::{Command, Launch, Recorder, Status};
 use bailiwick_policy::enforcement::{Aspect, Coverage};
@@ -36,12 +37,17 @@ enum Held {
     Gate,
 }
 
-pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Result<Answer> {
+pub(super) fn answer(
+    args: &Serve,
+    granted: &Granted,
+    cwd: &Path,
+    secrets: Option<Arc<BrokerProcess>>,
+) -> anyhow::Result<Answer> {
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
     let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
-    let session = session(args, cwd)?;
+    let session = session(args, cwd, secrets.clone())?;
     let registry = with_tools(args, Registry::builder(journal.clone(), session.clone())).build()?;
-    let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?));
+    let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?), secrets.as_ref());
     let tools: Vec<(String, Held)> = registry
         .definitions()
         .map(|tool| {
@@ -65,12 +71,19 @@ pub(super) fn answer(args: &Serve, granted: &Granted, cwd: &Path) -> anyhow::Res
 }
 
 /// What the sandbox would hold for a program of this session.
-fn sandbox(granted: &Granted, session: &Session, own: &[PathBuf]) -> anyhow::Result<Status> {
+fn sandbox(
+    granted: &Granted,
+    session: &Session,
+    own: &[PathBuf],
+    secrets: Option<&Arc<BrokerProcess>>,
+) -> anyhow::Result<Status> {
     let plan = shell_plan(&granted.authority, own.iter().map(PathBuf::as_path), session);
     let plan = plan.map_err(anyhow::Error::msg)?;
     let command = Command { cwd: Some(session.cwd().to_owned()), ..Command::new("true") };
     // Nothing is started, so there is nothing to record.
-    let ready = Launch::new(&plan, command, Recorder::unrecorded("shell")).prepare();
+    let launch = Launch::new(&plan, command, Recorder::unrecorded("shell"));
+    let brokering = secrets.map(|process| process.session(&plan)).transpose()?.flatten();
+    let ready = brokering.into_iter().fold(launch, Launch::brokering).prepare();
     ready.map(|ready| ready.status().clone()).map_err(anyhow::Error::msg)
 }
 

@@ -23,7 +23,8 @@ use bailiwick_store::{
 use super::{plain, shown_command};
 use crate::args::run::NameOptions;
 use crate::args::wrap::Wrap;
-use crate::commands::store::{fetch, host};
+use crate::commands::secret::source_variables;
+use crate::commands::store::{fetch, host, host_without};
 use crate::{facts, input, pin_store};
 
 /// A server, its manifest with all values, and the command that starts it.
@@ -60,7 +61,8 @@ impl ChosenServer {
     /// # Errors
     /// Why nothing can be started, in words for people and models.
     pub(super) fn new(args: &Wrap) -> anyhow::Result<Self> {
-        let host = host(args.names.clone(), args.no_journal)?;
+        let hidden = source_variables(&args.secrets);
+        let host = host_without(args.names.clone(), args.no_journal, &hidden)?;
         let started = match &args.url {
             Some(url) => Started::Elsewhere(Endpoint::new(url)?.to_string()),
             None => Started::from_words(&args.command, &host)?,

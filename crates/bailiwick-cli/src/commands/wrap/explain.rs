@@ -24,7 +24,8 @@ pub(super) fn answer_elsewhere(server: &WrappedServer) -> Answer {
 pub(super) fn answer(server: &WrappedServer) -> Answer {
     // Nothing is started, so there is nothing to record.
     let recorder = Recorder::unrecorded(&server.name);
-    let launch = match server_launch(&server.run, &server.asked, Stdio::Inherit, recorder) {
+    let secrets = server.secrets.as_ref();
+    let launch = match server_launch(&server.run, &server.asked, Stdio::Inherit, recorder, secrets) {
         Ok(launch) => launch,
         Err(refusal) => return refusal,
     };

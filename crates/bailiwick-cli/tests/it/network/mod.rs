@@ -4,6 +4,7 @@
 //! the test stand for the hosts of the internet. What the parts do by themselves is tested in `bailiwick-egress`.
 
 mod attacks;
+mod brokered;
 mod clients;
 mod ending;
 mod hints;

@@ -13,16 +13,16 @@ use crate::escape::User;
 use bailiwick_testkit::skip;
 
 /// The value: no stretch of eight characters of it is likely anywhere else.
-const VALUE: &str = "ghp_qXv83LmZt0PwRk5NbYc7HdJs2GfUa9TeQi4W";
-const GRANT: &str = "env:inject:TOKEN?broker=good.test";
+pub(super) const VALUE: &str = "ghp_qXv83LmZt0PwRk5NbYc7HdJs2GfUa9TeQi4W";
+pub(super) const GRANT: &str = "env:inject:TOKEN?broker=good.test";
 
-struct World {
-    authority: Authority,
-    good: Seen,
+pub(super) struct World {
+    pub(super) authority: Authority,
+    pub(super) good: Seen,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let authority = Authority::new();
         let files: Files = Files::new([("/x".to_owned(), b"the answer".to_vec())].into());
         let good = servers::https(&format!("{GOOD}:443"), &authority, &["good.test"], &files);
@@ -30,7 +30,7 @@ impl World {
     }
 
     /// `run` where the broker trusts the test's authority, and the value is in a variable of the caller.
-    fn run(&self, stage: &Stage, caps: &[&str], options: &[&str]) -> Command {
+    pub(super) fn run(&self, stage: &Stage, caps: &[&str], options: &[&str]) -> Command {
         let own = stage.path("own.pem");
         std::fs::write(&own, &self.authority.pem).unwrap();
         let caps: Vec<&str> = caps.iter().copied().chain([GRANT]).collect();
@@ -41,12 +41,12 @@ impl World {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The client gets its answer, the server got the value, and the client had only a placeholder.
-fn uses(client: &[&str], caps: &[&str]) {
+pub(super) fn uses(client: &[&str], caps: &[&str]) {
     if !Path::new(client[0]).exists() {
         return skip(&format!("no `{}`", client[0]));
     }
@@ -247,10 +247,12 @@ fn holds(directory: &Path, what: &str) -> bool {
 }
 
 /// Every stretch of eight characters of the value as it is, in hexadecimal, and in base64 wherever it stands.
-fn windows() -> HashSet<[u8; 8]> {
+pub(super) fn windows() -> HashSet<[u8; 8]> {
     use base64::Engine as _;
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let mut forms = vec![VALUE.to_owned(), hex.to_uppercase(), hex];
+    let percent: String = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped: String = VALUE.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let mut forms = vec![VALUE.to_owned(), hex.to_uppercase(), hex, percent.to_lowercase(), percent, escaped];
     for offset in 0..3_usize {
         let padded = [&vec![0; offset], VALUE.as_bytes()].concat();
         let encoded = base64::engine::general_purpose::STANDARD.encode(padded);
@@ -263,8 +265,9 @@ fn windows() -> HashSet<[u8; 8]> {
 }
 
 /// How many places of a process's memory have a part of the value.
-fn found_in(pid: u32, windows: &HashSet<[u8; 8]>) -> usize {
-    let firsts: HashSet<u8> = windows.iter().map(|window| window[0]).collect();
+pub(super) fn found_in(pid: u32, windows: &HashSet<[u8; 8]>) -> usize {
+    let mut firsts = [false; 1 << 16];
+    windows.iter().for_each(|window| firsts[usize::from(u16::from_le_bytes([window[0], window[1]]))] = true);
     let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return 0 };
     // A process that has ended meanwhile has no memory.
     let Ok(memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { return 0 };
@@ -283,14 +286,15 @@ fn found_in(pid: u32, windows: &HashSet<[u8; 8]>) -> usize {
             continue;
         }
         let hit = |window: &&[u8]| {
-            firsts.contains(&window[0]) && windows.contains::<[u8; 8]>((*window).try_into().unwrap())
+            firsts[usize::from(u16::from_le_bytes([window[0], window[1]]))]
+                && windows.contains::<[u8; 8]>((*window).try_into().unwrap())
         };
         count += piece.windows(8).filter(hit).count();
     }
     count
 }
 
-fn below(pid: u32) -> Vec<u32> {
+pub(super) fn below(pid: u32) -> Vec<u32> {
     let mut all = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().map(Result::unwrap) {
         let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -326,9 +330,13 @@ fn no_process_inside_ever_holds_the_value() {
     let mut child = run.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let inside = below(child.id());
+    let numbers = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
+    let own = numbers(child.id());
+    let (outside, inside): (Vec<u32>, Vec<u32>) =
+        below(child.id()).into_iter().partition(|pid| numbers(*pid) == own);
     let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, found_in(*pid, &windows))).collect();
-    let outside = found_in(child.id(), &windows);
+    let supervisor = found_in(child.id(), &windows);
+    let holders: Vec<usize> = outside.iter().map(|pid| found_in(*pid, &windows)).collect();
     child.kill().unwrap();
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
@@ -336,7 +344,11 @@ fn no_process_inside_ever_holds_the_value() {
     assert_eq!(line, "done\n", "{log}");
     assert!(found.len() >= 3, "pid 1, the shell and node: {found:?}");
     assert!(found.iter().all(|(_, count)| *count == 0), "{found:?}");
-    assert!(outside > 0, "the same look finds it in the supervisor");
+    assert_eq!(supervisor, 0, "nor has the process that sandboxes are copies of");
+    assert!(
+        matches!(holders[..], [count] if count > 0),
+        "the same look finds it where it is held: {holders:?}"
+    );
     assert!(!holds(&journal, VALUE) && !log.contains(VALUE), "{log}");
     assert!(holds(&journal, "TOKEN put in"), "and its use is recorded");
     assert!(world.good.all().iter().filter(|request| request.contains(VALUE)).count() >= 1);

