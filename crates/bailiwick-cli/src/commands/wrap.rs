@@ -16,6 +16,7 @@ mod listen;
 mod pins;
 mod refusals;
 mod remote;
+mod restart;
 mod run_state;
 mod secret;
 pub(super) mod server_log;
@@ -41,7 +42,7 @@ use super::run::{Governing, PlannedRun, server_launch};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
-use crate::args::wrap::{GateMode, Isolate, Wrap};
+use crate::args::wrap::{GateMode, Isolate, Restart, Wrap};
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -82,6 +83,11 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     if args.url.is_some() {
         let answer = remote::relay(args, &server, gate, &journal);
         let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
+        journal.close()?;
+        return Ok(answer);
+    }
+    if args.restart == Restart::OnFailure {
+        let answer = restart::relay(&server, gate, &journal)?;
         journal.close()?;
         return Ok(answer);
     }
@@ -188,6 +194,10 @@ impl WrappedServer {
             refuse_several(&whole, "--isolate tool")?;
         }
         let checked = whole.checked.clone().context("there is no manifest")?;
+        if args.restart == Restart::OnFailure {
+            restart::refuse_stateful(args, &checked)?;
+            refuse_several(&whole, "--restart on-failure")?;
+        }
         let (asked, groups) = match args.isolate {
             Isolate::Server => (whole, Vec::new()),
             Isolate::Tool => isolate::groups(&checked, plan)?,
