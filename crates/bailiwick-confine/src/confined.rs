@@ -16,6 +16,7 @@ use crate::ipc::Mediator;
 use crate::layer::Layer;
 use crate::limits::Applied;
 use crate::lost::{LostFiles, PrivateDirectories};
+use crate::moment::Moment;
 use crate::native::child;
 use crate::native::image::Image;
 use crate::status::Status;
@@ -180,11 +181,16 @@ impl Confined {
         self.egress.take()
     }
 
-    /// Tells `hear` of what is seen of the program as it is seen, from a thread of its own.
-    pub fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+    /// Tells `hear` of what is seen of the program as it is seen, and when that was, from a thread of its own.
+    pub fn tell_live(&mut self, hear: impl Fn(&Observation, Moment) + Send + Sync + 'static) {
         if let Some(watched) = &mut self.watched {
             watched.tell_live(hear);
         }
+    }
+
+    /// Whether everything was told that [`tell_live`](Self::tell_live) will ever tell, because every process has ended.
+    pub fn has_told_all(&self) -> bool {
+        self.watched.as_ref().is_none_or(Watched::is_heard)
     }
 
     /// What was seen of the program, once it has ended: what it was refused, as far as [`Watch`](crate::Watch) says.

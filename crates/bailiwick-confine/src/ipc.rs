@@ -34,6 +34,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::control;
+use crate::moment::Moment;
 use crate::sys::notify::{self, TrappedCall};
 use crate::watched::{Hearer, Observation};
 use crate::weakened;
@@ -227,7 +228,7 @@ impl Desk {
     fn tell(&mut self, refused: &Path) {
         if self.told.len() < WAITING && !self.told.iter().any(|told| told == refused) {
             self.told.push(refused.to_owned());
-            self.hearer.hear(&Observation::SocketRefused(Some(refused.to_owned())));
+            self.hearer.hear(&Observation::SocketRefused(Some(refused.to_owned())), Moment::now());
         }
     }
 

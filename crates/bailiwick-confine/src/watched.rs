@@ -16,14 +16,15 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::command::Watch;
+use crate::moment::Moment;
 use crate::native::programs::{Programs, interpreters_of, locate};
 
 /// How many packets are kept.
 const MOST: usize = 4096;
 /// The longest packet.
-const LONGEST: usize = 4098;
+const LONGEST: usize = 4106;
 
-/// What a packet is about: its first byte. The second is the error, if the call will fail.
+/// What a packet is about: its first byte behind the moment. The second is the error, if the call will fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Seen {
@@ -146,16 +147,16 @@ pub(crate) struct Watched {
     hearer: Arc<Hearer>,
 }
 
-type Hear = dyn Fn(&Observation) + Send + Sync;
+type Hear = dyn Fn(&Observation, Moment) + Send + Sync;
 
 /// The callback for observations, as they are made.
 #[derive(Default)]
 pub(crate) struct Hearer(OnceLock<Box<Hear>>);
 
 impl Hearer {
-    pub(crate) fn hear(&self, seen: &Observation) {
+    pub(crate) fn hear(&self, seen: &Observation, when: Moment) {
         if let Some(hear) = self.0.get() {
-            hear(seen);
+            hear(seen, when);
         }
     }
 }
@@ -186,11 +187,19 @@ impl Watched {
         watched
     }
 
-    /// Tells `hear` of everything as it is seen, each once, from a thread of its own.
-    pub(crate) fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+    /// Tells `hear` of everything as it is seen, each once and with its moment, from a thread of its own.
+    pub(crate) fn tell_live(&mut self, hear: impl Fn(&Observation, Moment) + Send + Sync + 'static) {
         // Who was named first hears it.
         drop(self.hearer.0.set(Box::new(hear)));
         self.listen();
+    }
+
+    /// Whether everything was heard that will ever be told.
+    pub(crate) fn is_heard(&self) -> bool {
+        match &self.told {
+            Told::Thread(thread) => thread.is_finished(),
+            Told::Line(_) | Told::Taken => true,
+        }
     }
 
     /// Who hears of what is not told on the line.
@@ -210,8 +219,8 @@ impl Watched {
         let (startable, hearer) = (Arc::clone(&self.startable), Arc::clone(&self.hearer));
         self.told = Told::Thread(std::thread::spawn(move || {
             receive(&line, RecvFlags::empty(), |packet| {
-                if let Some(seen) = startable.seen(packet) {
-                    hearer.hear(&seen);
+                if let Some((seen, when)) = startable.seen(packet) {
+                    hearer.hear(&seen, when);
                 }
             })
         }));
@@ -226,18 +235,20 @@ impl Watched {
         };
         let mut all = Vec::new();
         for packet in packets {
-            all.extend(self.startable.seen(&packet).filter(|seen| !all.contains(seen)));
+            let seen = self.startable.seen(&packet).map(|(seen, _)| seen);
+            all.extend(seen.filter(|seen| !all.contains(seen)));
         }
         Observations { all, startable: Arc::clone(&self.startable) }
     }
 }
 
 impl Startable {
-    /// What a packet tells.
-    fn seen(&self, packet: &[u8]) -> Option<Observation> {
+    /// What a packet tells, and when that was.
+    fn seen(&self, packet: &[u8]) -> Option<(Observation, Moment)> {
+        let (moment, packet) = packet.split_first_chunk()?;
         let [kind, errno, bytes @ ..] = packet else { return None };
-        let kind = Seen::ALL.into_iter().find(|seen| *seen as u8 == *kind);
-        kind.and_then(|kind| self.judge(kind, *errno, bytes))
+        let kind = Seen::ALL.into_iter().find(|seen| *seen as u8 == *kind)?;
+        Some((self.judge(kind, *errno, bytes)?, Moment::from_bytes(*moment)))
     }
 
     fn judge(&self, seen: Seen, errno: u8, bytes: &[u8]) -> Option<Observation> {

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bailiwick_broker::Brokering;
 use bailiwick_confine::{
-    Accesses, BrokeredInside, Change, Command, Exit, Fault, Layer, LostFiles, Observation, Observations,
-    Options, Prepared, Refusal, Relays, Status, Step, System,
+    Accesses, BrokeredInside, Change, Command, Exit, Fault, Layer, LostFiles, Moment, Observation,
+    Observations, Options, Prepared, Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
 use bailiwick_policy::manifest::Origin;
@@ -372,11 +372,17 @@ impl Launched {
         self.refusals.all()
     }
 
-    /// Tells `hear` of what is seen of the program as it is seen: see [`Options::watch`]. It is called on a thread of its own.
-    pub fn tell_live(&mut self, hear: impl Fn(&Observation) + Send + Sync + 'static) {
+    /// Tells `hear` of what is seen of the program as it is seen, and when that was: see [`Options::watch`]. It is called on a
+    /// thread of its own.
+    pub fn tell_live(&mut self, hear: impl Fn(&Observation, Moment) + Send + Sync + 'static) {
         if let Some(native) = self.running.native() {
             native.tell_live(hear);
         }
+    }
+
+    /// Whether everything was told that [`tell_live`](Self::tell_live) will ever tell. Soon so once the program has ended.
+    pub fn has_told_all(&mut self) -> bool {
+        self.running.native().is_none_or(|native| native.has_told_all())
     }
 
     /// What was seen of the program, once it has ended: see [`Options::watch`]. Only the native sandbox sees anything.

@@ -61,8 +61,8 @@ mod record;
 pub use bailiwick_broker::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames};
 pub use bailiwick_confine::{
     Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
-    LayeredTree, LostFiles, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step, System,
-    Told, Watch,
+    LayeredTree, LostFiles, Moment, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step,
+    System, Told, Watch,
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;

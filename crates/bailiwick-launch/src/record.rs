@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use bailiwick_confine::Moment;
 use bailiwick_egress::Event as NetworkEvent;
 use bailiwick_journal::format::{Decision, Enforcement, Event, RecordKind, TokenError};
 use bailiwick_journal::{Journal, JournalFault, SharedJournal};
@@ -48,8 +49,8 @@ pub struct Recorder {
     serving: Option<CallsInFlight>,
 }
 
-/// The calls that a server is answering at this moment, by the names of their tools.
-pub type CallsInFlight = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+/// The calls that a server was answering at a moment, by the names of their tools.
+pub type CallsInFlight = Arc<dyn Fn(Moment) -> Vec<String> + Send + Sync>;
 
 /// An event that a server caused, with the call that it was answering: that tool if it was one, else all of them in the
 /// reason.
@@ -201,7 +202,7 @@ impl Recorded {
     /// itself stands.
     pub(crate) fn network(&self, decided: &NetworkEvent, line: Option<&str>) {
         let event = network_event(decided, &self.recorder.tool);
-        let calls = self.recorder.serving.as_ref().map(|calls| calls()).unwrap_or_default();
+        let calls = self.recorder.serving.as_ref().map(|calls| calls(Moment::now())).unwrap_or_default();
         let event = attributed(event, &self.recorder.tool, &calls);
         let event = if let Some(line) = line { event.with_origin(line.to_owned()) } else { event };
         match &self.recorder.sink {

@@ -13,7 +13,9 @@ mod consent;
 mod counts;
 mod features;
 mod from_client;
+mod from_peer;
 mod from_server;
+mod in_flight;
 pub mod isolate;
 mod lines;
 pub mod listen;
@@ -23,15 +25,17 @@ mod own_list;
 mod pins;
 mod redact;
 pub mod remote;
+pub mod restart;
 mod stand_in;
 mod strict;
 mod waiting;
 
 pub use call::RemoteTool;
 pub use consent::{ClientConsent, ClientQuestion, ask_client};
-pub use counts::{CallsInFlight, Era, RelayCounts};
+pub use counts::{Era, RelayCounts};
 pub use features::{ClientFeature, ClientGate, FeatureVerdict, RootsAlone, visible};
 pub use from_client::is_method;
+pub use in_flight::CallsInFlight;
 pub use pins::{ListKind, ListedTool, NoPins, PinKeeper};
 pub use redact::{Redacted, Redactor};
 pub use stand_in::StandIn;
@@ -225,7 +229,8 @@ impl Shared {
             let line = error_line(&id, OWN_ERROR, reason, None);
             match reply {
                 Reply::Passed | Reply::Opening | Reply::List(_) => self.send_to_client(line),
-                Reply::Judged(waits) | Reply::Own(waits) => drop(waits.send(line)),
+                Reply::Own(waits) => drop(waits.send(line)),
+                Reply::Judged(waits) => waits.answer(line),
             }
         }
     }

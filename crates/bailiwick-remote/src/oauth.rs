@@ -361,7 +361,15 @@ async fn fetched<T: DeserializeOwned>(client: &Client, place: &Endpoint) -> Resu
     }
     let text = answered.body.read(MAX_ANSWER).await?;
     let useless = |_| LoginError::Metadata(format!("what is at `{place}` cannot be read"));
-    serde_json::from_slice(&text).map(Some).map_err(useless)
+    document(&text).map(Some).map_err(useless)
+}
+
+/// What an object says; a list would be read as its fields too.
+fn document<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    if !text.trim_ascii_start().starts_with(b"{") {
+        return Err(serde::de::Error::custom("it is no object"));
+    }
+    serde_json::from_slice(text)
 }
 
 async fn posted<T: DeserializeOwned>(
@@ -378,9 +386,9 @@ async fn posted<T: DeserializeOwned>(
     let status = answered.status;
     let text = answered.body.read(MAX_ANSWER).await?;
     if status.is_success() {
-        return serde_json::from_slice(&text).map_err(|_| useless());
+        return document(&text).map_err(|_| useless());
     }
-    let said = serde_json::from_slice::<Refusal>(&text).map_or_else(
+    let said = document::<Refusal>(&text).map_or_else(
         |_| format!("HTTP {}", status.as_u16()),
         |refusal| format!("{} {}", refusal.error, refusal.error_description.unwrap_or_default()),
     );

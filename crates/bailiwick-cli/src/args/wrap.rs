@@ -29,6 +29,15 @@ pub(crate) enum Isolate {
     Tool,
 }
 
+/// When a server is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Restart {
+    /// Its client starts it.
+    Never,
+    /// When it has ended with an error or by a signal.
+    OnFailure,
+}
+
 /// Arguments of `wrap`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Args)]
@@ -40,6 +49,7 @@ pub(crate) enum Isolate {
   bailiwick wrap --manifest notes.toml --explain -- node notes-server.js
   bailiwick wrap --listen 127.0.0.1:8765 -- uvx mcp-server-time
   bailiwick wrap --manifest tickets.toml --secret TICKETS=env:TICKETS_TOKEN --url https://mcp.example.com/mcp
+  bailiwick wrap --restart on-failure -- uvx mcp-server-time
   bailiwick wrap --isolate tool -- npx -y @modelcontextprotocol/server-filesystem ~/notes
 
 stdin and stdout carry the Model Context Protocol and nothing else. Tools that the manifest does not declare
@@ -75,6 +85,10 @@ pub(crate) struct Wrap {
     /// which tools keep nothing in the process (`state`). Lists and resources come from one that may touch no more than they need.
     #[arg(long, value_enum, default_value_t = Isolate::Server, value_name = "WHAT")]
     pub(crate) isolate: Isolate,
+    /// Start the server again when it has failed, after a pause that grows; calls that waited are answered with the reason. Only
+    /// for a server whose manifest says that it keeps nothing in its process (`stateless = true`, or `state = "none"` of every tool).
+    #[arg(long, value_enum, default_value_t = Restart::Never, value_name = "WHEN", conflicts_with_all = ["listen", "url"])]
+    pub(crate) restart: Restart,
     #[command(flatten)]
     pub(crate) names: NameOptions,
     #[command(flatten)]

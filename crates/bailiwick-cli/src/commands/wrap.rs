@@ -16,6 +16,7 @@ mod listen;
 mod pins;
 mod refusals;
 mod remote;
+mod restart;
 mod run_state;
 mod secret;
 pub(super) mod server_log;
@@ -42,7 +43,7 @@ use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
-use crate::args::wrap::{GateMode, Isolate, Wrap};
+use crate::args::wrap::{GateMode, Isolate, Restart, Wrap};
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -83,6 +84,11 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
     if args.url.is_some() {
         let answer = remote::relay(args, &server, gate, &journal);
         let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
+        journal.close()?;
+        return Ok(answer);
+    }
+    if args.restart == Restart::OnFailure {
+        let answer = restart::relay(&server, gate, &journal)?;
         journal.close()?;
         return Ok(answer);
     }
@@ -173,6 +179,10 @@ impl WrappedServer {
         };
         let whole = plan(manifest, None)?;
         let checked = whole.checked.clone().context("there is no manifest")?;
+        if args.restart == Restart::OnFailure {
+            restart::refuse_stateful(args, &checked)?;
+            refuse_several(&whole, "--restart on-failure")?;
+        }
         let (asked, groups) = match args.isolate {
             Isolate::Server => (whole, Vec::new()),
             Isolate::Tool => isolate::groups(&checked, plan)?,

@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use bailiwick_guard::{Output, Part, Tool, ToolContext, ToolError, ToolFault};
 use bailiwick_guardrails::InjectedMessage;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::from_peer::{RawFields, ServerMessage};
 use super::lines::LineQueue;
 
 /// A tool of a registry that runs elsewhere: the gate knows its name and its rules, and it can only be called through a
@@ -54,29 +54,6 @@ pub(super) struct RelayedCall {
 struct ReadyLine {
     line: Vec<u8>,
     answer: oneshot::Receiver<Vec<u8>>,
-}
-
-/// What a registry is told of a result.
-#[derive(Deserialize)]
-struct ResultView {
-    #[serde(default, rename = "isError")]
-    is_error: bool,
-    #[serde(default)]
-    content: Vec<BlockView>,
-}
-
-#[derive(Deserialize)]
-struct BlockView {
-    #[serde(default)]
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct AnswerView<'a> {
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
 }
 
 impl RelayedCall {
@@ -147,21 +124,27 @@ impl Tool for RelayedCall {
 
 /// What the record and the guardrails are told of an answer.
 fn heard(answer: &[u8]) -> Output {
-    let view = serde_json::from_slice::<AnswerView<'_>>(answer).ok();
-    let result = view.as_ref().filter(|view| view.error.is_none()).and_then(|view| view.result);
-    let Some(result) = result else {
-        let text = view.and_then(|view| view.error).map(|error| error.get().to_owned());
+    let message = ServerMessage::read(answer).unwrap_or_default();
+    let Some(result) = message.result else {
+        let text = message.error.map(|error| error.get().to_owned());
         return Output {
             is_error: true,
             content: text.into_iter().map(Part::text).collect(),
             ..Output::default()
         };
     };
-    let view = serde_json::from_str(result.get());
-    let ResultView { is_error, content } =
-        view.unwrap_or(ResultView { is_error: false, content: Vec::new() });
-    let content = content.into_iter().filter_map(|block| block.text).map(Part::text).collect();
-    Output { is_error, content, ..Output::default() }
+    let Ok(result) = serde_json::from_str::<RawFields<'_>>(result.get()) else { return Output::default() };
+    let blocks: Option<Vec<&RawValue>> =
+        result.find("content").and_then(|blocks| serde_json::from_str(blocks).ok());
+    let text = |block: &RawValue| -> Option<String> {
+        let block: RawFields<'_> = serde_json::from_str(block.get()).ok()?;
+        serde_json::from_str(block.find("text")?).ok()
+    };
+    Output {
+        is_error: result.find("isError") == Some("true"),
+        content: blocks.unwrap_or_default().into_iter().filter_map(text).map(Part::text).collect(),
+        ..Output::default()
+    }
 }
 
 /// The answer with what a project's hooks have to say to the model behind it.

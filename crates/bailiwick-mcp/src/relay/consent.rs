@@ -65,8 +65,11 @@ pub async fn ask_client(question: &ClientQuestion) -> ClientConsent {
 /// The questions of one relay.
 #[derive(Debug)]
 pub(super) struct ConsentDesk {
-    /// Begins every id of ours: no client and no server can guess it.
+    /// Begins every id of our questions. The client alone is told it: a server that knew one could ask its client something under
+    /// the id of ours, and the answer would be taken for consent.
     prefix: String,
+    /// Begins every id of what we ask the server.
+    to_server: String,
     next: AtomicU64,
     /// Whether the client of a legacy session asks people.
     can_elicit: AtomicBool,
@@ -131,15 +134,8 @@ impl Caller {
 
 impl ConsentDesk {
     pub(super) fn new() -> Self {
-        let mut random = [0_u8; 16];
-        // Without randomness no question is asked: see `key`.
-        let is_random = getrandom::fill(&mut random).is_ok();
-        let prefix = if is_random {
-            format!("bailiwick-{:032x}-", u128::from_be_bytes(random))
-        } else {
-            String::new()
-        };
-        Self { prefix, next: AtomicU64::new(0), can_elicit: AtomicBool::new(false), open: Mutex::default() }
+        let (next, can_elicit) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { prefix: random(), to_server: random(), next, can_elicit, open: Mutex::default() }
     }
 
     /// A key that is used once; `None` if there is no randomness.
@@ -148,7 +144,13 @@ impl ConsentDesk {
         (!self.prefix.is_empty()).then(|| format!("{}{number}", self.prefix))
     }
 
-    fn is_ours(&self, key: &str) -> bool {
+    /// A key of something that we ask the server, which no client can choose and which says nothing of the other keys.
+    pub(super) fn key_for_server(&self) -> Option<String> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (!self.to_server.is_empty()).then(|| format!("{}{number}", self.to_server))
+    }
+
+    pub(super) fn is_ours(&self, key: &str) -> bool {
         !self.prefix.is_empty() && key.starts_with(&self.prefix)
     }
 
@@ -260,6 +262,13 @@ impl CallerLink {
     }
 }
 
+/// Begins ids that cannot be guessed; nothing without randomness: nothing is asked then.
+fn random() -> String {
+    let mut random = [0_u8; 16];
+    let is_random = getrandom::fill(&mut random).is_ok();
+    if is_random { format!("bailiwick-{:032x}-", u128::from_be_bytes(random)) } else { String::new() }
+}
+
 /// Whether a client asks people by forms.
 fn can_elicit(capabilities: &Value) -> bool {
     let elicitation = capabilities.get("elicitation").and_then(Value::as_object);
@@ -277,4 +286,17 @@ fn form(message: &str) -> Value {
     let allow = json!({ "type": "boolean", "title": "Allow this call, once", "default": false });
     let schema = json!({ "type": "object", "properties": { "allow": allow }, "required": ["allow"] });
     json!({ "message": message, "requestedSchema": schema })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_is_asked_says_nothing_of_the_ids_of_questions() {
+        let desk = ConsentDesk::new();
+        let (told, own) = (desk.key_for_server().unwrap(), desk.key().unwrap());
+        assert!(desk.is_ours(&own) && !desk.is_ours(&told), "{told} {own}");
+        assert_ne!(told.rsplit_once('-').unwrap().0, own.rsplit_once('-').unwrap().0);
+    }
 }

@@ -10,10 +10,11 @@ use bailiwick_policy::denial::DenialCode;
 use serde_json::Value;
 
 use super::Shared;
+use super::from_peer::RawFields;
 use super::from_server::is_granted;
-use super::listing::RawFields;
 use super::message::{OWN_ERROR, RequestKey, error_line};
 use crate::answer::shown;
+use crate::json;
 
 /// Something that a client does for its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +119,9 @@ fn labelled_params(params: &str, feature: ClientFeature, server: &str) -> Option
         return None;
     }
     let params: RawFields<'_> = serde_json::from_str(params).ok()?;
+    if params.has_imitation("message") {
+        return None;
+    }
     let said: String =
         params.only("message").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let label = format!("The server `{}` asks (not Bailiwick): {}", shown(server), visible(&said));
@@ -145,9 +149,16 @@ pub(super) fn with_judged_inputs(shared: &Shared, id: &RequestKey, line: Vec<u8>
 /// The line with its requests labelled, or why it is refused; `None` if it asks for nothing.
 fn judged_inputs(shared: &Shared, line: &str) -> Option<Result<String, String>> {
     let message: RawFields<'_> = serde_json::from_str(line).ok()?;
-    let result: RawFields<'_> = serde_json::from_str(message.find("result")?).ok()?;
-    result.find("inputRequests")?;
+    let Ok(result) =
+        serde_json::from_str::<RawFields<'_>>(message.find("result").filter(|it| *it != "null")?)
+    else {
+        return Some(Err("the server's result is no object".to_owned()));
+    };
     let unreadable = || Err("the server asks for input in a way that cannot be read".to_owned());
+    if result.has_imitation("inputRequests") {
+        return Some(unreadable());
+    }
+    result.find("inputRequests")?;
     let (Some(_), Some(requests)) = (message.only("result"), result.only("inputRequests")) else {
         return Some(unreadable());
     };
@@ -171,14 +182,19 @@ fn judged_input(shared: &Shared, request: &str) -> Option<Result<String, String>
     let fields: RawFields<'_> = serde_json::from_str(request).ok()?;
     let method: String = serde_json::from_str(fields.only("method")?).ok()?;
     let raw = if fields.find("params").is_some() { fields.only("params")? } else { "{}" };
-    let params = serde_json::from_str(raw).ok()?;
-    Some(judge_request(shared, &method, &params).map(|feature| {
-        let label = labelled_params(raw, feature, shared.options.client.server());
-        label.map_or_else(
-            || request.to_owned(),
-            |label| fields.write(|name, _| (name == "params").then(|| label.clone())),
-        )
-    }))
+    let params = json::read(raw.as_bytes()).ok()?;
+    if ["method", "params"].iter().any(|name| fields.has_imitation(name)) {
+        return None;
+    }
+    let feature = match judge_request(shared, &method, &params) {
+        Ok(feature) => feature,
+        Err(why) => return Some(Err(why)),
+    };
+    match labelled_params(raw, feature, shared.options.client.server()) {
+        Some(label) => Some(Ok(fields.write(|name, _| (name == "params").then(|| label.clone())))),
+        None if feature == ClientFeature::Elicitation => None,
+        None => Some(Ok(request.to_owned())),
+    }
 }
 
 /// The answers that a client brings to a server, without roots that are not granted; `None` if none are taken out.

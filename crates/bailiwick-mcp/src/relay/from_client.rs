@@ -16,14 +16,15 @@ use super::call::{RelayedCall, with_injected};
 use super::consent::{Caller, CallerLink};
 use super::counts::Era;
 use super::features::granted_responses;
-use super::listing::RawFields;
+use super::from_peer::RawFields;
+use super::in_flight::ServedCall;
 use super::message::{
     ClientMessage, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Malformed, OWN_ERROR, RequestKey,
     error_line, read_client, result_line,
 };
 use super::own_list;
 use super::pins::ListKind;
-use super::waiting::{Feature, Reply};
+use super::waiting::{Feature, Reply, WaitingCall};
 use super::{from_server, strict};
 use crate::answer::{self, DECISION};
 use crate::stdio::frames::{Frame, Frames};
@@ -153,6 +154,7 @@ struct AskedCall {
     field: Option<&'static str>,
     line: Vec<u8>,
     answer: oneshot::Receiver<Vec<u8>>,
+    served: Arc<ServedCall>,
     caller: Caller,
     is_tool: bool,
 }
@@ -196,8 +198,10 @@ impl AskedCall {
             return Err(wrong("Invalid params: an argument passes for another one"));
         }
         let (sender, answer) = oneshot::channel();
-        shared.waiting.begin(&id, Reply::Judged(sender))?;
-        Ok(Self { id, name, args, field, line, answer, caller, is_tool: method == "tools/call" })
+        let served = shared.options.in_flight.call(&name);
+        let waits = WaitingCall { answer: sender, served: Arc::clone(&served) };
+        shared.waiting.begin(&id, Reply::Judged(waits))?;
+        Ok(Self { id, name, args, field, line, answer, served, caller, is_tool: method == "tools/call" })
     }
 
     fn is_tool(&self) -> bool {
@@ -259,7 +263,7 @@ async fn start(shared: &Arc<Shared>, asked: AskedCall) {
 
 async fn run(shared: Arc<Shared>, asked: AskedCall) {
     let is_tool = asked.is_tool();
-    let AskedCall { id, name, args, field, line, mut answer, caller, .. } = asked;
+    let AskedCall { id, name, args, field, line, mut answer, served, caller, .. } = asked;
     let form = ReplyForm { is_tool, is_modern: caller.is_modern };
     let link = Arc::new(CallerLink { shared: Arc::clone(&shared), caller, missing: Mutex::default() });
     shared.options.counts.count_call();
@@ -284,10 +288,9 @@ async fn run(shared: Arc<Shared>, asked: AskedCall) {
         }
     };
     let call = RelayedCall::new((name.clone(), args), line, answer, shared.to_server.clone(), field);
-    let answered = {
-        let _serving = shared.options.in_flight.serve(&name);
-        admitted.run_with(&call).await
-    };
+    shared.options.in_flight.begin(&served);
+    let answered = admitted.run_with(&call).await;
+    served.end();
     let line = match (call.take_answer(), answered.result) {
         (Some(line), _) => with_newline(with_injected(line, &answered.injected)),
         (None, Ok(Outcome::Refused(denial))) => {

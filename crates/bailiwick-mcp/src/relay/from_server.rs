@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::path::AbsPath;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncRead;
 
 use super::features::{ClientFeature, judge_request, labelled, retain_granted, with_judged_inputs};
 use super::from_client::{is_method, with_newline};
+use super::from_peer::ServerMessage;
 use super::listing::Listed;
-use super::message::{METHOD_NOT_FOUND, OWN_ERROR, RequestKey, ServerMessage, error_line, line};
+use super::message::{INVALID_REQUEST, METHOD_NOT_FOUND, OWN_ERROR, RequestKey, error_line, line};
 use super::pins::{ListKind, ListedTool};
 use super::waiting::{Feature, Reply};
 use super::{MAX_RESULT, Shared, listing};
 use crate::answer::shown;
+use crate::json;
 use crate::stdio::frames::{Frame, Frames};
 
 /// Lines longer than this end the relay: whom they answer cannot be known.
@@ -41,9 +42,8 @@ fn receive(shared: &Shared, text: Vec<u8>) {
     if text.trim_ascii().is_empty() {
         return;
     }
-    let read = std::str::from_utf8(&text).ok();
-    let message = read.and_then(|text| serde_json::from_str::<ServerMessage<'_>>(text).ok());
-    let Some(message) = message else {
+    let text = one_line(text);
+    let Some(message) = ServerMessage::read(&text) else {
         let start: String = String::from_utf8_lossy(&text).chars().take(100).collect();
         let start = shared.options.redactor.plain(&start).text;
         return shared.note(&format!("the server wrote something that is no message: {}", shown(&start)));
@@ -64,6 +64,13 @@ fn receive(shared: &Shared, text: Vec<u8>) {
     }
 }
 
+/// The line without carriage returns within it: some clients take one for the end of a line. In JSON they stand between parts alone.
+fn one_line(mut text: Vec<u8>) -> Vec<u8> {
+    let end = text.trim_ascii_end().len();
+    text.iter_mut().take(end).filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
+    text
+}
+
 /// An answer to one of the client's requests.
 fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
     let Some(reply) = shared.waiting.end(id) else {
@@ -75,12 +82,16 @@ fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
         error_line(id, OWN_ERROR, &why, None)
     };
     let text = if text.len() > MAX_RESULT { too_large() } else { text };
+    if let Reply::Judged(call) = &reply {
+        call.served.end();
+    }
+    let text = if matches!(reply, Reply::Own(_)) { text } else { with_judged_inputs(shared, id, text) };
     match reply {
         Reply::Passed => shared.send_to_client(with_newline(text)),
         Reply::Opening => shared.send_to_client(with_pinned_instructions(shared, text)),
         Reply::List(kind) => shared.send_to_client(with_pinned_list(shared, kind, text)),
         Reply::Own(waits) => drop(waits.send(text)),
-        Reply::Judged(call) => drop(call.send(with_judged_inputs(shared, id, text))),
+        Reply::Judged(call) => call.answer(text),
     }
 }
 
@@ -110,15 +121,12 @@ pub(super) fn listed_page(shared: &Shared, kind: ListKind, text: &[u8]) -> Optio
 fn with_pinned_list(shared: &Shared, kind: ListKind, text: Vec<u8>) -> Vec<u8> {
     match listed_page(shared, kind, &text) {
         Some(list) => list.line,
-        None if serde_json::from_slice::<ServerMessage<'_>>(&text)
-            .is_ok_and(|message| message.result.is_none()) =>
-        {
+        None if ServerMessage::read(&text).is_some_and(|message| message.result.is_none()) => {
             with_newline(text)
         }
         None => {
             shared.note("a list of the server cannot be read; it was dropped");
-            let message: Option<ServerMessage<'_>> = serde_json::from_slice(&text).ok();
-            let id = message.and_then(|message| message.id).and_then(RequestKey::from_raw);
+            let id = ServerMessage::read(&text).and_then(|message| message.answered_id());
             id.map(|id| error_line(&id, OWN_ERROR, "the server's list cannot be read", None))
                 .unwrap_or_default()
         }
@@ -127,14 +135,23 @@ fn with_pinned_list(shared: &Shared, kind: ListKind, text: Vec<u8>) -> Vec<u8> {
 
 /// A request of the server's to its client.
 fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
+    if let RequestKey::Text(id) = &id
+        && shared.desk.is_ours(id)
+    {
+        return shared.note("the server asked its client under an id of ours; it was dropped");
+    }
     if method == "ping" {
         if shared.waiting.asked(id, Feature::Other) {
             shared.send_to_client(with_newline(text));
         }
         return;
     }
-    let message: Option<ServerParams> = serde_json::from_slice(&text).ok();
-    let params = message.map(|message| message.params).unwrap_or_default();
+    // What a person may be asked about has one reading.
+    let Ok(message) = json::read(&text) else {
+        let why = "the request can be read in two ways; it was not passed on";
+        return shared.to_server.push(error_line(&id, INVALID_REQUEST, why, None));
+    };
+    let params = message.get("params").cloned().unwrap_or_default();
     let feature = match judge_request(shared, method, &params) {
         Ok(feature) => feature,
         Err(why) => return shared.to_server.push(error_line(&id, METHOD_NOT_FOUND, &why, None)),
@@ -153,13 +170,6 @@ fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
         }
         None => shared.send_to_client(with_newline(text)),
     }
-}
-
-/// The parameters of a server's request.
-#[derive(Deserialize)]
-struct ServerParams {
-    #[serde(default)]
-    params: Value,
 }
 
 /// A client's list of roots without those that are not granted.

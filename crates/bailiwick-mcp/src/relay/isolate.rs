@@ -11,28 +11,26 @@
 //!
 //! Residual: tasks are of the base alone, and so is the progress that a client tells.
 
-mod instance;
+pub(super) mod instance;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use self::instance::RunningInstance;
-use super::counts::CallsInFlight;
+use super::from_peer::{RawFields, ServerMessage};
+use super::in_flight::{CallsInFlight, ServedCall};
 use super::lines::LineQueue;
-use super::listing::RawFields;
-use super::message::{OWN_ERROR, RequestKey, ServerMessage, error_line};
+use super::message::{OWN_ERROR, RequestKey, error_line};
 use crate::stdio::frames::{Frame, Frames};
 
 /// Lines of a server are at most this long; longer ones end it.
-const LONGEST: usize = 64 * 1024 * 1024;
+pub(super) const LONGEST: usize = 64 * 1024 * 1024;
 
 /// How many requests of instances may wait for the client.
 const MAX_ASKED: usize = 256;
@@ -105,33 +103,10 @@ struct SplitState {
 /// A request on its way to a process.
 struct RoutedCall {
     place: Place,
-    /// The tool, if it is a call.
-    tool: Option<String>,
+    /// What it is, if it is a call.
+    served: Option<Arc<ServedCall>>,
     /// By which its progress is told.
     token: Option<Value>,
-}
-
-/// What has to be known of a line of the client. It was read strictly and judged before.
-#[derive(Deserialize)]
-struct ClientLine<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct CallParams {
-    #[serde(default)]
-    name: Value,
-    #[serde(default, rename = "requestId")]
-    request: Value,
-    #[serde(default, rename = "progressToken")]
-    progress: Value,
-    #[serde(default, rename = "_meta")]
-    meta: Value,
 }
 
 /// Splits a server until the relay or the base has ended.
@@ -195,22 +170,28 @@ impl<I: Instances> Split<I> {
 
     /// A line that the relay has let through.
     fn receive_from_client(self: &Arc<Self>, line: Vec<u8>) {
-        let Ok(read) = serde_json::from_slice::<ClientLine<'_>>(&line) else { return };
+        // It was read strictly and judged before.
+        let Some(read) = ServerMessage::read(&line) else { return };
         let id = read.id.and_then(RequestKey::from_raw);
-        let params = || -> CallParams {
-            read.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
-        };
+        let params = || params_of(&read);
         let line = match (read.method.as_deref(), id) {
-            (Some("tools/call"), Some(id)) => return self.call(id, params(), line),
+            (Some("tools/call"), Some(id)) => {
+                let params = params();
+                return self.call(id, &params, line);
+            }
             (Some(method), Some(id)) => {
                 let keeps = method == "initialize";
                 let mut state = self.locked();
                 state.opening = if keeps { Some(line.clone()) } else { state.opening.take() };
-                state.calls.insert(id, RoutedCall { place: Place::Base, tool: None, token: None });
+                state.calls.insert(id, RoutedCall { place: Place::Base, served: None, token: None });
                 line
             }
             (Some("notifications/cancelled"), None) => {
-                match RequestKey::from_value(&params().request).and_then(|id| self.locked().end_call(&id)) {
+                match params()
+                    .get("requestId")
+                    .and_then(RequestKey::from_value)
+                    .and_then(|id| self.locked().end_call(&id))
+                {
                     None => line,
                     Some(call) => return self.send_cancelled(&call, line),
                 }
@@ -233,13 +214,14 @@ impl<I: Instances> Split<I> {
     }
 
     /// A call goes to the process of its tool.
-    fn call(self: &Arc<Self>, id: RequestKey, params: CallParams, line: Vec<u8>) {
-        let tool = params.name.as_str().unwrap_or_default().to_owned();
-        let token = params.meta.get("progressToken").cloned();
+    fn call(self: &Arc<Self>, id: RequestKey, params: &Value, line: Vec<u8>) {
+        let tool = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let served = self.base.call(tool);
+        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
         let line = with_newline(line);
-        let Some(number) = self.instances.of_tool(&tool) else {
-            self.base.begin(&tool);
-            self.locked().calls.insert(id, RoutedCall { place: Place::Base, tool: Some(tool), token });
+        let Some(number) = self.instances.of_tool(tool) else {
+            self.base.begin(&served);
+            self.locked().calls.insert(id, RoutedCall { place: Place::Base, served: Some(served), token });
             return self.to_base.push(line);
         };
         let place = Place::Instance(number);
@@ -249,30 +231,18 @@ impl<I: Instances> Split<I> {
             state.running.insert(number, running);
         }
         let Some(running) = state.running.get(&number) else { return };
-        running.begin(&tool);
+        running.begin(&served);
         running.lines.push(line);
-        state.calls.insert(id, RoutedCall { place, tool: Some(tool), token });
+        state.calls.insert(id, RoutedCall { place, served: Some(served), token });
     }
 
     fn send_cancelled(&self, call: &RoutedCall, line: Vec<u8>) {
-        self.finish(call);
+        call.end();
         match call.place {
             Place::Base => self.to_base.push(with_newline(line)),
             Place::Instance(number) => {
                 if let Some(running) = self.locked().running.get(&number) {
                     running.lines.push(with_newline(line));
-                }
-            }
-        }
-    }
-
-    fn finish(&self, call: &RoutedCall) {
-        let Some(tool) = &call.tool else { return };
-        match call.place {
-            Place::Base => self.base.finish(tool),
-            Place::Instance(number) => {
-                if let Some(running) = self.locked().running.get(&number) {
-                    running.finish(tool);
                 }
             }
         }
@@ -298,7 +268,7 @@ impl<I: Instances> Split<I> {
                 Some(_) | None => return false,
             }
         };
-        call.iter().for_each(|call| self.finish(call));
+        call.iter().for_each(RoutedCall::end);
         call.is_some()
     }
 
@@ -306,8 +276,7 @@ impl<I: Instances> Split<I> {
     fn receive_from_instance(&self, number: usize, line: Vec<u8>) {
         let dropped =
             |what: &str| self.instances.note(&format!("an instance of the server {what}; it was dropped"));
-        let read = std::str::from_utf8(&line).ok();
-        let Some(message) = read.and_then(|text| serde_json::from_str::<ServerMessage<'_>>(text).ok()) else {
+        let Some(message) = ServerMessage::read(&line) else {
             // The relay says what it was.
             return self.to_relay.push(with_newline(line));
         };
@@ -350,6 +319,12 @@ impl<I: Instances> Split<I> {
     }
 }
 
+impl RoutedCall {
+    fn end(&self) {
+        self.served.iter().for_each(|served| served.end());
+    }
+}
+
 impl SplitState {
     fn end_call(&mut self, id: &RequestKey) -> Option<RoutedCall> {
         self.calls.remove(id)
@@ -375,26 +350,23 @@ impl SplitState {
     }
 
     fn is_progress_of(&self, number: usize, line: &[u8]) -> bool {
-        let read: Option<ClientLine<'_>> = serde_json::from_slice(line).ok();
-        let params = read.and_then(|read| read.params);
-        let params: Option<CallParams> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let place = Place::Instance(number);
-        params.is_some_and(|params| {
-            self.calls
-                .values()
-                .any(|call| call.place == place && call.token.as_ref() == Some(&params.progress))
-        })
+        let params = ServerMessage::read(line).map(|message| params_of(&message)).unwrap_or_default();
+        let (place, token) = (Place::Instance(number), params.get("progressToken"));
+        token.is_some() && self.calls.values().any(|call| call.place == place && call.token.as_ref() == token)
     }
 }
 
 /// The id of an answer; `None` if the line is none.
 fn answered_id(line: &[u8]) -> Option<RequestKey> {
-    let message: ServerMessage<'_> = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
-    message.id.filter(|_| message.method.is_none()).and_then(RequestKey::from_raw)
+    ServerMessage::read(line)?.answered_id()
+}
+
+fn params_of(message: &ServerMessage<'_>) -> Value {
+    message.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
 }
 
 /// The message with another id, and otherwise as it is.
-fn with_id(line: &[u8], id: &Value) -> Option<Vec<u8>> {
+pub(super) fn with_id(line: &[u8], id: &Value) -> Option<Vec<u8>> {
     let message: RawFields<'_> = serde_json::from_slice(line).ok()?;
     message.only("id")?;
     Some((message.write(|name, _| (name == "id").then(|| id.to_string())) + "\n").into_bytes())

@@ -1,74 +1,13 @@
 //! A list of tools, prompts or resources without those that may not be seen. What stays is byte for byte what the server wrote.
 
 use std::collections::HashSet;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::from_peer::RawFields;
 use super::pins::{ListKind, ListedTool};
 use super::strict;
-
-/// The fields of an object in their order, each value as it was written.
-pub(super) struct RawFields<'a>(pub(super) Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = RawFields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RawFields<'de>, A::Error> {
-                let mut all = Vec::new();
-                while let Some(entry) = entries.next_entry::<String, &RawValue>()? {
-                    all.push(entry);
-                }
-                Ok(RawFields(all))
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-impl RawFields<'_> {
-    /// A field as it was written, if it is there.
-    pub(super) fn find(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value.get())
-    }
-
-    /// A field as it was written, if it is there once.
-    pub(super) fn only(&self, name: &str) -> Option<&str> {
-        let mut named = self.0.iter().filter(|(own, _)| own == name);
-        let first = named.next().map(|(_, value)| value.get());
-        first.filter(|_| named.next().is_none())
-    }
-
-    /// The object again, each value rewritten in its order.
-    pub(super) fn rewrite(&self, mut value: impl FnMut(&str) -> Option<String>) -> String {
-        let each = self.0.iter().map(|(name, own)| {
-            let text = value(name).unwrap_or_else(|| own.get().to_owned());
-            format!("{}:{text}", Value::from(name.as_str()))
-        });
-        format!("{{{}}}", each.collect::<Vec<_>>().join(","))
-    }
-
-    /// The object again; `replaced` gives some fields another text.
-    pub(super) fn write(&self, replaced: impl Fn(&str, &RawValue) -> Option<String>) -> String {
-        let mut text = String::from("{");
-        for (at, (name, value)) in self.0.iter().enumerate() {
-            text += if at == 0 { "" } else { "," };
-            text += &Value::from(name.as_str()).to_string();
-            text.push(':');
-            text += &replaced(name, value).unwrap_or_else(|| value.get().to_owned());
-        }
-        text + "}"
-    }
-}
 
 /// A list with what stays of it.
 pub(super) struct Listed {
@@ -78,7 +17,7 @@ pub(super) struct Listed {
 }
 
 /// The message with the entries of its result as `listed` wants them. Entries that can be read in two ways and second ones
-/// of one name are left out. `None` if the message is no such list.
+/// of one name are left out, and so are keys that some clients take for the list. `None` if the message is no such list.
 pub(super) fn with_listed(
     line: &str,
     kind: ListKind,
@@ -87,6 +26,7 @@ pub(super) fn with_listed(
     let message: RawFields<'_> = serde_json::from_str(line).ok()?;
     let (_, result) = message.0.iter().find(|(name, _)| name == "result")?;
     let fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
+    let fields = fields.without_imitations(kind.field()).without_imitations("nextCursor");
     let (_, tools) = fields.0.iter().find(|(name, _)| name == kind.field())?;
     let tools: Vec<&RawValue> = serde_json::from_str(tools.get()).ok()?;
     let mut names = HashSet::new();
@@ -118,11 +58,13 @@ pub(super) fn with_instructions(
 ) -> Option<Vec<u8>> {
     let message: RawFields<'_> = serde_json::from_str(line).ok()?;
     let (_, result) = message.0.iter().find(|(name, _)| name == "result")?;
-    let mut fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
+    let fields: RawFields<'_> = serde_json::from_str(result.get()).ok()?;
+    let imitates = fields.has_imitation("instructions");
+    let mut fields = fields.without_imitations("instructions");
     let said = fields.0.iter().find(|(name, _)| name == "instructions").map(|(_, text)| *text);
     let said: Option<String> = said.and_then(|text| serde_json::from_str(text.get()).ok());
     let pinned = pinned(said.as_deref());
-    if pinned == said {
+    if pinned == said && !imitates {
         return None;
     }
     fields.0.retain(|(name, _)| name != "instructions");

@@ -1,12 +1,9 @@
 //! Messages of both sides: what the relay must know of one, and no more.
 //!
-//! A client's message is read strictly, because it is judged. Of a server's message only the envelope is looked at; its
-//! parts stay the bytes that they were.
+//! A client's message is read strictly, because it is judged; those of a server are read in `from_peer`.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -55,17 +52,6 @@ pub(super) struct Malformed {
     pub(super) id: Option<RequestKey>,
     pub(super) code: i64,
     pub(super) message: String,
-}
-
-/// What a server sends, by its envelope.
-#[derive(Debug, Deserialize)]
-pub(super) struct ServerMessage<'a> {
-    #[serde(borrow, default)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) result: Option<&'a RawValue>,
 }
 
 impl RequestKey {

@@ -50,7 +50,7 @@ async fn all_pages(shared: &Arc<Shared>, caller: &Caller) -> Option<()> {
 
 /// One page: the cursor of the next, or `None` after the last. Nothing if it did not come.
 async fn page(shared: &Arc<Shared>, caller: &Caller, cursor: Option<&Value>) -> Option<Option<Value>> {
-    let id = RequestKey::Text(shared.desk.key()?.into());
+    let id = RequestKey::Text(shared.desk.key_for_server()?.into());
     let (tell, answer) = oneshot::channel();
     shared.waiting.begin(&id, Reply::Own(tell)).ok()?;
     let mut params = Map::new();

@@ -29,11 +29,12 @@ use tokio::io::DuplexStream;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::events::EventReader;
+pub use self::events::{EventReader, ServerEvent, TooLong};
 use self::request::{MessageHead, ToolHeaders};
 use self::session::Session;
+use super::from_peer::ServerMessage;
 use super::lines::LineQueue;
-use super::message::{OWN_ERROR, RequestKey, ServerMessage, error_line};
+use super::message::{OWN_ERROR, RequestKey, error_line};
 use super::redact::Redactor;
 use crate::stdio::frames::{Frame, Frames};
 
@@ -377,7 +378,8 @@ impl Conversation {
             return false;
         }
         let line = one_line(&data);
-        let Some((line, message)) = line.as_ref().and_then(|line| Some((line, read_message(line)?))) else {
+        let Some((line, message)) = line.as_ref().and_then(|line| Some((line, ServerMessage::read(line)?)))
+        else {
             self.note("the server sent an event that is no message; it was dropped");
             return false;
         };
@@ -414,12 +416,6 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
-fn read_message(line: &[u8]) -> Option<ServerMessage<'_>> {
-    // A list reads as the fields of a message too.
-    line.trim_ascii_start().strip_prefix(b"{")?;
-    serde_json::from_str(std::str::from_utf8(line).ok()?).ok()
-}
-
 /// A message as one line; nothing if it is no JSON. Line ends stand between its parts alone.
 fn one_line(text: &[u8]) -> Option<Vec<u8>> {
     let whole: &RawValue = serde_json::from_slice(text).ok()?;
@@ -434,7 +430,7 @@ fn whole_answer(id: &RequestKey, text: &[u8], status: StatusCode) -> Result<Vec<
         false => format!("the server answered with HTTP {}", status.as_u16()),
     };
     let line = one_line(text).ok_or_else(useless)?;
-    let message = read_message(&line).ok_or_else(useless)?;
+    let message = ServerMessage::read(&line).ok_or_else(useless)?;
     let of = message.id.filter(|id| id.get() != "null").map(RequestKey::from_raw);
     match of {
         Some(Some(of)) if of == *id && message.method.is_none() => {}

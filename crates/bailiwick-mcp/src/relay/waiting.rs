@@ -1,10 +1,11 @@
 //! Requests that wait for their answers, on both sides.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use super::in_flight::ServedCall;
 use super::message::{Malformed, RequestKey};
 use super::pins::ListKind;
 
@@ -26,7 +27,22 @@ pub(super) enum Reply {
     /// It answers a request of ours.
     Own(oneshot::Sender<Vec<u8>>),
     /// A judged call takes it.
-    Judged(oneshot::Sender<Vec<u8>>),
+    Judged(WaitingCall),
+}
+
+/// A judged call that waits for its answer.
+#[derive(Debug)]
+pub(super) struct WaitingCall {
+    pub(super) answer: oneshot::Sender<Vec<u8>>,
+    pub(super) served: Arc<ServedCall>,
+}
+
+impl WaitingCall {
+    /// Answers it.
+    pub(super) fn answer(self, line: Vec<u8>) {
+        self.served.end();
+        drop(self.answer.send(line));
+    }
 }
 
 /// What a server asked its client for.

@@ -121,6 +121,8 @@ fn id_of(line: &[u8]) -> Option<RequestId> {
     struct Named {
         id: Value,
     }
+    // A list reads as the fields of an object too.
+    line.trim_ascii_start().strip_prefix(b"{")?;
     let named: Named = serde_json::from_slice(line).ok()?;
     id(named.id).ok()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_guard::{Registry, Rules, Session};
 use bailiwick_journal::Journal;
-use bailiwick_launch::CallsInFlight as Serving;
+use bailiwick_launch::{CallsInFlight as Serving, Moment};
 use bailiwick_mcp::Tools;
 use bailiwick_mcp::relay::{CallsInFlight, Redactor, RelayCounts, RelayOptions, RemoteTool};
 use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
@@ -62,8 +62,8 @@ impl Gate {
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
         let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
         let redactor = Arc::new(redactor(server, given.clone()));
-        let in_flight = Arc::<CallsInFlight>::default();
-        let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { Arc::default() };
+        let in_flight = no_calls();
+        let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { no_calls() };
         Ok(Self {
             tools,
             marks: marks.collect(),
@@ -80,7 +80,7 @@ impl Gate {
     /// Who tells which calls the server, or its base, is answering.
     pub(super) fn serving(&self) -> Serving {
         let in_flight = Arc::clone(&self.of_base);
-        Arc::new(move || in_flight.now())
+        Arc::new(move |moment| in_flight.at(moment.as_nanos()))
     }
 
     /// What a relay needs of it.
@@ -104,6 +104,11 @@ impl Gate {
             note: Box::new(note),
         }
     }
+}
+
+/// No call yet, by the clock of the sandbox's refusals.
+pub(super) fn no_calls() -> Arc<CallsInFlight> {
+    Arc::new(CallsInFlight::new(|| Moment::now().as_nanos()))
 }
 
 /// The arguments of a tool that the manifest speaks of.

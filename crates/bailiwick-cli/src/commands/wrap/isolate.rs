@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_journal::Journal;
-use bailiwick_launch::{CallsInFlight as Serving, Launched, Pipes};
+use bailiwick_launch::{CallsInFlight as Serving, Exit as Ended, Launched, Pipes};
 use bailiwick_mcp::CancellationToken;
 use bailiwick_mcp::relay::isolate::{InstanceStreams, Instances};
 use bailiwick_mcp::relay::{CallsInFlight, is_method};
@@ -23,9 +23,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::WrappedServer;
+use super::gate::no_calls;
 use super::refusals::SandboxRefusals;
 use super::server_log::ServerLog;
-use super::supervise::{in_words, until_the_end};
+use super::supervise::{last_words, until_the_end};
 use crate::commands::run::PlannedRun;
 
 /// The most processes of one server, besides the base.
@@ -117,6 +118,9 @@ pub(super) fn groups(
     Ok((base, planned.collect::<anyhow::Result<_>>()?))
 }
 
+/// How an instance ended.
+type LastEnd = Arc<Mutex<Option<Ended>>>;
+
 /// The instances of one conversation.
 pub(super) struct ToolInstances {
     server: Arc<WrappedServer>,
@@ -128,14 +132,16 @@ pub(super) struct ToolInstances {
     /// Cancelled when the conversation is over, and when we are asked to end.
     pub(super) over: CancellationToken,
     pub(super) asked: CancellationToken,
+    /// How the one that ended last has ended; nothing if none has, or if that is not known.
+    pub(super) last: LastEnd,
 }
 
 /// An instance that was started.
-struct StartedInstance {
-    launched: Launched,
-    pipes: Pipes,
-    refused: SandboxRefusals,
-    in_flight: Arc<CallsInFlight>,
+pub(super) struct StartedInstance {
+    pub(super) launched: Launched,
+    pub(super) pipes: Pipes,
+    pub(super) refused: SandboxRefusals,
+    pub(super) in_flight: Arc<CallsInFlight>,
 }
 
 type Order = (usize, oneshot::Sender<anyhow::Result<StartedInstance>>);
@@ -147,18 +153,28 @@ impl ToolInstances {
         journal: &Journal,
         log: ServerLog,
     ) -> anyhow::Result<Self> {
-        let (orders, receiver) = std::sync::mpsc::channel::<Order>();
         let (kept, journal) = (Arc::clone(server), journal.clone());
+        Self::started_by(server, log, move |number| start(&kept, number, &journal))
+    }
+
+    /// The same; `start` starts each.
+    pub(super) fn started_by(
+        server: &Arc<WrappedServer>,
+        log: ServerLog,
+        start: impl Fn(usize) -> anyhow::Result<StartedInstance> + Send + 'static,
+    ) -> anyhow::Result<Self> {
+        let (orders, receiver) = std::sync::mpsc::channel::<Order>();
         std::thread::Builder::new().name("starts instances".to_owned()).spawn(move || {
             for (number, order) in receiver {
-                drop(order.send(start(&kept, number, &journal)));
+                drop(order.send(start(number)));
             }
         })?;
         let (over, asked) = (CancellationToken::new(), CancellationToken::new());
         // Its lines are written as long as we run.
         let (note, _) = log.notes();
         let note = Box::new(note);
-        Ok(Self { server: Arc::clone(server), orders, log, note, running: Arc::default(), over, asked })
+        let (server, running, last) = (Arc::clone(server), Arc::default(), Arc::default());
+        Ok(Self { server, orders, log, note, running, over, asked, last })
     }
 
     /// What is waited for at the end.
@@ -166,7 +182,7 @@ impl ToolInstances {
         Arc::clone(&self.running)
     }
 
-    async fn start_one(&self, number: usize) -> anyhow::Result<InstanceStreams> {
+    pub(super) async fn start_one(&self, number: usize) -> anyhow::Result<InstanceStreams> {
         let (order, started) = oneshot::channel();
         self.orders.send((number, order)).ok().context("no instance can be started any more")?;
         let started = started.await.context("no instance can be started any more")??;
@@ -176,12 +192,12 @@ impl ToolInstances {
         let errors = self.log.follow(pipes.stderr);
         let (over, asked) = (self.over.child_token(), self.asked.clone());
         let (tell, reason) = oneshot::channel();
-        let ends = over.clone();
+        let (ends, last) = (over.clone(), Arc::clone(&self.last));
         let task = async move {
             let ended = until_the_end(&mut launched, &ends, asked.cancelled()).await;
-            launched.kill();
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = ended.as_ref().ok().copied();
             let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), ToString::to_string);
-            drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
+            drop(tell.send(last_words(&mut launched, ended.as_ref().ok(), &refused).await));
             let finished = tokio::task::spawn_blocking(move || {
                 // What it was refused last is recorded before its end.
                 drop(launched.observations());
@@ -214,15 +230,15 @@ impl Instances for ToolInstances {
 /// Starts the process of one group. What it is refused belongs to its one tool, else to the calls that it is answering.
 fn start(server: &WrappedServer, number: usize, journal: &Journal) -> anyhow::Result<StartedInstance> {
     let group = server.groups.get(number).context("there is no such group of tools")?;
-    let in_flight = Arc::<CallsInFlight>::default();
+    let in_flight = no_calls();
     let serving: Serving = match group.tools.as_slice() {
         [only] => {
             let only = only.clone();
-            Arc::new(move || vec![only.clone()])
+            Arc::new(move |_| vec![only.clone()])
         }
         _ => {
             let in_flight = Arc::clone(&in_flight);
-            Arc::new(move || in_flight.now())
+            Arc::new(move |moment| in_flight.at(moment.as_nanos()))
         }
     };
     let (mut launched, pipes) = super::start(server, &group.asked, &serving, journal)?;

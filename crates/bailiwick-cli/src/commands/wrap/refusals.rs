@@ -29,7 +29,7 @@ impl SandboxRefusals {
         let last = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&last);
         let (server, journal) = (server.to_owned(), journal.clone());
-        launched.tell_live(move |seen| {
+        launched.tell_live(move |seen, when| {
             let Some(refused) = Refused::from_observation(seen) else { return };
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push(refused.words.clone());
@@ -37,7 +37,7 @@ impl SandboxRefusals {
                 kept.remove(0);
             }
             drop(kept);
-            let event = attributed(refused.event(&server), &server, &serving());
+            let event = attributed(refused.event(&server), &server, &serving(when));
             // A journal that takes no more refuses the next call.
             drop(journal.append(event));
         });

@@ -43,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const HASTE: Duration = Duration::from_millis(250);
 
 /// How long the relay may take to hand over the last answers.
-const PARTING: Duration = Duration::from_secs(1);
+pub(super) const PARTING: Duration = Duration::from_secs(1);
 
 /// What the client reads, opened anew: how it is opened here changes nothing for who shares it.
 const OWN_OUTPUT: &str = "/proc/self/fd/1";
@@ -51,7 +51,7 @@ const OWN_OUTPUT: &str = "/proc/self/fd/1";
 const SIGTERM: i32 = 15;
 
 /// Bytes on their way between the relay and a server of several processes.
-const BUFFER: usize = 64 * 1024;
+pub(super) const BUFFER: usize = 64 * 1024;
 
 /// Relays until the server has ended.
 pub(super) fn relay(
@@ -95,11 +95,16 @@ pub(super) fn relay(
     journal
         .append(Event::new(RecordKind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
     recorded?;
-    let code = match ended? {
+    Ok(Answer::result(exit_code(ended?), String::new()))
+}
+
+/// How we end when the server has ended so.
+pub(super) fn exit_code(ended: Ended) -> Exit {
+    let code = match ended {
         Ended::Code(code) => code,
         Ended::Signal(signal) => 128 + signal,
     };
-    Ok(Answer::result(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)), String::new()))
+    Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
 /// A server that was started: its base, and what starts processes for its tools.
@@ -169,9 +174,7 @@ where
         ended = until_the_end(launched, &over, asked) => ended,
         never = cancel_after(&over, reads_no_more, input_is_closed) => match never {},
     };
-    // What it started ends with it, and so do its pipes.
-    launched.kill();
-    drop(tell.send(in_words(ended.as_ref().ok(), &launched.refusals(), &refused.last())));
+    drop(tell.send(last_words(launched, ended.as_ref().ok(), refused).await));
     drop(tokio::time::timeout(PARTING, relayed).await);
     if let Some((running, _)) = &of_tools {
         over.cancel();
@@ -284,8 +287,24 @@ fn next_change(launched: &Launched) -> std::io::Result<oneshot::Receiver<()>> {
     Ok(changed)
 }
 
+/// Ends all that a server has started, and says why pending requests get no answer. What it was refused in its last moment is told
+/// apart from its end, and may come later.
+pub(super) async fn last_words(
+    launched: &mut Launched,
+    ended: Option<&Ended>,
+    refused: &SandboxRefusals,
+) -> String {
+    // Its pipes end with it.
+    launched.kill();
+    let deadline = Instant::now() + PARTING;
+    while !launched.has_told_all() && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    in_words(ended, &launched.refusals(), &refused.last())
+}
+
 /// Why pending requests get no answer, with what the server was refused last.
-pub(super) fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent], refused: &[String]) -> String {
+fn in_words(ended: Option<&Ended>, refusals: &[NetworkEvent], refused: &[String]) -> String {
     let how = ended.map_or_else(|| "it cannot be watched any more".to_owned(), ToString::to_string);
     let mut text = format!("the server has ended: {how}");
     for event in refusals.iter().rev().take(3).filter(|event| event.refusal().is_some()) {

@@ -9,6 +9,7 @@ mod docs;
 mod edges;
 mod licences;
 mod lines;
+mod mutations;
 mod repo;
 mod sources;
 mod words;

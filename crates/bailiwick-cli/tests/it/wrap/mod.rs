@@ -19,6 +19,7 @@ mod pinned;
 mod projects;
 mod purged;
 mod real;
+mod restarted;
 mod ruled;
 mod shown;
 mod traced;

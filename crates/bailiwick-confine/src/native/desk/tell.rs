@@ -16,6 +16,7 @@ use super::spot::descriptor_of;
 use super::text::{Text, split};
 use crate::accesses::AccessKind;
 use crate::command::Watch;
+use crate::moment::Moment;
 use crate::sys::notify::{self, TrappedCall};
 use crate::watched::Seen;
 
@@ -56,8 +57,12 @@ impl<'a> Teller<'a> {
         let mut packet = [0; 4098];
         let Some(packet) = filled(&mut packet, seen as u8, errno, bytes) else { return };
         if self.is_new(packet) {
+            // Before the call is answered: the refusal lies before all that its caller does next.
+            let moment = Moment::now().to_bytes();
+            let parts = [std::io::IoSlice::new(&moment), std::io::IoSlice::new(packet)];
             let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(self.line, packet, flags);
+            let mut nothing = rustix::net::SendAncillaryBuffer::default();
+            let _ = rustix::net::sendmsg(self.line, &parts, &mut nothing, flags);
         }
     }
 

@@ -6,16 +6,18 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{CallsInFlight, InstanceStreams, Instances, LONGEST, Split, answered_id, with_id, with_newline};
+use super::{
+    CallsInFlight, InstanceStreams, Instances, LONGEST, ServedCall, Split, answered_id, with_id, with_newline,
+};
 use crate::relay::lines::{LineQueue, QueuedLines};
 use crate::relay::message::RequestKey;
 use crate::stdio::frames::{Frame, Frames};
 
 /// How long an instance may take to open.
-const OPENING: Duration = Duration::from_secs(30);
+pub(in crate::relay) const OPENING: Duration = Duration::from_secs(30);
 
 /// How long the reason of an end may take to be known.
-const PARTING: Duration = Duration::from_secs(6);
+pub(in crate::relay) const PARTING: Duration = Duration::from_secs(6);
 
 /// The id of our own opening of an instance. It never reaches the client, and the client's never reaches it.
 const OPEN: &str = "bailiwick-open";
@@ -29,7 +31,7 @@ pub(super) struct RunningInstance {
 
 #[derive(Default)]
 struct EarlyCalls {
-    waiting: Vec<String>,
+    waiting: Vec<Arc<ServedCall>>,
     known: Option<Arc<CallsInFlight>>,
 }
 
@@ -39,23 +41,11 @@ impl RunningInstance {
         self.lines.close();
     }
 
-    pub(super) fn begin(&self, tool: &str) {
+    pub(super) fn begin(&self, call: &Arc<ServedCall>) {
         let mut calls = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         match &calls.known {
-            Some(known) => known.begin(tool),
-            None => calls.waiting.push(tool.to_owned()),
-        }
-    }
-
-    pub(super) fn finish(&self, tool: &str) {
-        let mut calls = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        match &calls.known {
-            Some(known) => known.finish(tool),
-            None => {
-                if let Some(at) = calls.waiting.iter().position(|waiting| waiting == tool) {
-                    calls.waiting.swap_remove(at);
-                }
-            }
+            Some(known) => known.begin(call),
+            None => calls.waiting.push(Arc::clone(call)),
         }
     }
 }
@@ -86,7 +76,7 @@ pub(super) fn start<I: Instances>(
 
 impl EarlyCalls {
     fn know(&mut self, calls: &Arc<CallsInFlight>) {
-        self.waiting.drain(..).for_each(|tool| calls.begin(&tool));
+        self.waiting.drain(..).for_each(|call| calls.begin(&call));
         self.known = Some(Arc::clone(calls));
     }
 }
@@ -127,7 +117,7 @@ async fn run<I: Instances>(
 }
 
 /// Says to it what the client said to the base. Its answer is dropped; only that it answers counts.
-async fn open(
+pub(in crate::relay) async fn open(
     input: &mut (impl AsyncWrite + Unpin),
     frames: &mut Frames<impl AsyncRead + Unpin>,
     opening: &[u8],

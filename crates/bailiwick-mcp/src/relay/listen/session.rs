@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::super::message::{Malformed, OWN_ERROR, RequestKey, ServerMessage, error_line};
+use super::super::from_peer::ServerMessage;
+use super::super::message::{Malformed, OWN_ERROR, RequestKey, error_line};
 use super::Conversation;
 use super::channel::Channel;
 use super::events::{Event, EventSink, EventStream, stream};
@@ -164,9 +165,7 @@ impl Session {
 
     /// One line of the relay.
     fn receive(&self, line: Vec<u8>) {
-        let text = std::str::from_utf8(&line).ok();
-        let message = text.and_then(|text| serde_json::from_str::<ServerMessage<'_>>(text).ok());
-        let Some(message) = message else { return };
+        let Some(message) = ServerMessage::read(&line) else { return };
         let id = message.id.and_then(RequestKey::from_raw);
         let method = message.method.as_deref().map(str::to_owned);
         let mut streams = self.locked();

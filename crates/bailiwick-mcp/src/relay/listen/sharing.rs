@@ -12,8 +12,8 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::super::listing::RawFields;
-use super::super::message::{INVALID_PARAMS, METHOD_NOT_FOUND, RequestKey, ServerMessage, error_line};
+use super::super::from_peer::{RawFields, ServerMessage};
+use super::super::message::{INVALID_PARAMS, METHOD_NOT_FOUND, RequestKey, error_line};
 use super::channel::Channel;
 use super::events::{Event, EventSink, EventStream, stream};
 use super::headers::Seen;
@@ -197,7 +197,7 @@ impl SharedServer {
     fn receive(&self, line: &[u8]) {
         let text = std::str::from_utf8(line).ok();
         let Some(text) = text else { return };
-        let Ok(message) = serde_json::from_str::<ServerMessage<'_>>(text) else { return };
+        let Some(message) = ServerMessage::read(line) else { return };
         let id = message.id.and_then(RequestKey::from_raw);
         match (message.method.as_deref(), id) {
             (None, Some(RequestKey::Number(number))) => self.locked().answer(number, text),
@@ -299,7 +299,7 @@ fn with_own_ids(line: &[u8], number: i64) -> Option<Vec<u8>> {
 /// A message of the server with the client's id, token and subscription where ours are.
 fn with_clients_ids(text: &str, pending: &Pending) -> Option<Vec<u8>> {
     let id = pending.id.to_string();
-    let is_answer = serde_json::from_str::<ServerMessage<'_>>(text).is_ok_and(|message| message.id.is_some());
+    let is_answer = ServerMessage::read(text.as_bytes()).is_some_and(|message| message.id.is_some());
     let mut text = if is_answer { replaced(text, &["id"], &id)? } else { text.to_owned() };
     for path in [["params", "_meta", SUBSCRIPTION], ["result", "_meta", SUBSCRIPTION]] {
         text = replaced(&text, &path, &id).unwrap_or(text);

@@ -10,18 +10,18 @@ const MAX_ID: usize = 1024;
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServerEvent {
+pub struct ServerEvent {
     /// Its data; empty where it only has an id.
-    pub(super) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// More bytes than an event may have.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub struct TooLong;
 
 /// Reads events.
 #[derive(Debug, Default)]
-pub(super) struct EventReader {
+pub struct EventReader {
     line: Vec<u8>,
     /// What the event has so far; nothing before its first data.
     data: Option<Vec<u8>>,
@@ -30,19 +30,23 @@ pub(super) struct EventReader {
     after_return: bool,
     has_begun: bool,
     /// By which the stream can be taken up again.
-    pub(super) last_id: Option<String>,
+    pub last_id: Option<String>,
     /// How long to wait before that, in milliseconds.
-    pub(super) retry: Option<u64>,
+    pub retry: Option<u64>,
 }
 
 impl EventReader {
     /// Reads what follows an event that came over another stream.
-    pub(super) fn after(last_id: String, retry: Option<u64>) -> Self {
+    #[must_use]
+    pub fn after(last_id: String, retry: Option<u64>) -> Self {
         Self { last_id: Some(last_id), retry, ..Self::default() }
     }
 
     /// The events that a piece completes.
-    pub(super) fn read(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
+    ///
+    /// # Errors
+    /// If one has more bytes than it may.
+    pub fn read(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
         let mut events = Vec::new();
         for byte in piece {
             let is_second = std::mem::replace(&mut self.after_return, *byte == b'\r') && *byte == b'\n';

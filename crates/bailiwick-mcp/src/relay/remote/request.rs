@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::session::{SESSION, Session, VERSION};
@@ -32,23 +31,15 @@ pub(super) struct MessageHead {
     pub(super) cancelled: Option<RequestKey>,
 }
 
-#[derive(Deserialize)]
-struct WholeMessage {
-    #[serde(default)]
-    id: Option<Value>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    params: Map<String, Value>,
-}
-
 /// Headers that repeat arguments, by tool: which header, and where the argument stands.
 #[derive(Default)]
 pub(super) struct ToolHeaders(HashMap<String, Vec<(HeaderName, Vec<String>)>>);
 
 impl MessageHead {
     pub(super) fn of(line: &[u8]) -> Option<Self> {
-        let WholeMessage { id, method, params } = serde_json::from_slice(line).ok()?;
+        let mut message: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
+        let params = message.remove("params").unwrap_or_default();
         let text = |field: &str| params.get(field).and_then(Value::as_str).map(str::to_owned);
         let name = match method.as_deref() {
             Some("tools/call" | "prompts/get") => text("name"),
@@ -58,7 +49,7 @@ impl MessageHead {
         };
         let version = params.get("_meta").and_then(|meta| meta.get(META_VERSION)).and_then(Value::as_str);
         Some(Self {
-            id: id.as_ref().and_then(RequestKey::from_value),
+            id: message.get("id").and_then(RequestKey::from_value),
             name,
             version: version.map(str::to_owned),
             cancelled: params.get("requestId").and_then(RequestKey::from_value),

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use super::super::from_peer::ServerMessage;
 use super::events::EventReader;
 use super::request::{MessageHead, written};
-use super::{BRIEF, Conversation, Failure, MAX_BODY, MAX_RESUMES, content_type, read_message};
+use super::{BRIEF, Conversation, Failure, MAX_BODY, MAX_RESUMES, content_type};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -95,7 +96,7 @@ impl Conversation {
         let is_stream = content_type(&answered.headers).as_deref() == Some("text/event-stream");
         let read = tokio::time::timeout(BRIEF, first_message(answered.body, is_stream)).await;
         let line = read.ok().flatten().ok_or_else(|| failed("there is no answer"))?;
-        if read_message(&line).is_none_or(|message| message.result.is_none()) {
+        if ServerMessage::read(&line).is_none_or(|message| message.result.is_none()) {
             return Err(failed("it answers with an error"));
         }
         {
@@ -198,7 +199,7 @@ async fn first_message(mut body: Body, is_stream: bool) -> Option<Vec<u8>> {
         let events = reader.read(&piece).ok()?;
         let lines = events.into_iter().filter_map(|event| super::one_line(&event.data));
         let mut answers =
-            lines.filter(|line| read_message(line).is_some_and(|message| message.method.is_none()));
+            lines.filter(|line| ServerMessage::read(line).is_some_and(|message| message.method.is_none()));
         if let Some(line) = answers.next() {
             return Some(line);
         }

@@ -1,6 +1,7 @@
 //! The relay between a client and a server that the tests play themselves.
 
 mod gate;
+mod readings;
 mod smuggling;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Registry, Session, Verdict};
 use bailiwick_journal::Journal;
 use bailiwick_mcp::relay::{
-    NoPins, Redactor, RelayEnd, RelayOptions, RelayStreams, RemoteTool, RootsAlone, relay,
+    CallsInFlight, NoPins, Redactor, RelayEnd, RelayOptions, RelayStreams, RemoteTool, RootsAlone, relay,
 };
 use bailiwick_mcp::{CancellationToken, Tools};
 use bailiwick_policy::facts::HostFacts;
@@ -75,7 +76,7 @@ impl Relayed {
             client: Box::new(RootsAlone),
             redactor: Arc::new(redactor),
             counts: Default::default(),
-            in_flight: Default::default(),
+            in_flight: Arc::new(CallsInFlight::new(|| 0)),
             journal,
             note: Box::new(|_| {}),
         };

@@ -1,0 +1,25 @@
+//! The switches of `scripts/mutate-wrap` still fit the sources.
+
+use std::collections::BTreeSet;
+
+use super::{assert_none, repo};
+
+#[test]
+fn every_protection_of_wrap_that_can_be_switched_off_stands_where_the_list_says() {
+    let root = repo::root();
+    let text = std::fs::read_to_string(root.join("tests/mutations/wrap.toml")).unwrap();
+    let list: toml::Table = text.parse().unwrap();
+    let all = list["protection"].as_array().unwrap();
+    assert!(all.len() >= 70, "{}", all.len());
+    let (mut names, mut wrong) = (BTreeSet::new(), Vec::new());
+    for one in all {
+        let field = |key: &str| one[key].as_str().unwrap();
+        let (name, file) = (field("name"), field("file"));
+        let source = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        let count = source.matches(field("old")).count();
+        if count != 1 || !field("new").contains("weak!()") || !names.insert(name) {
+            wrong.push(format!("`{name}`: `old` stands {count} times in {file}"));
+        }
+    }
+    assert_none("tests/mutations/wrap.toml does not fit the sources", &wrong);
+}
