@@ -2,6 +2,7 @@
 
 pub(crate) mod compile;
 pub(crate) mod guard;
+pub(crate) mod import;
 pub(crate) mod learn;
 pub(crate) mod log;
 pub(crate) mod login;
@@ -103,6 +104,8 @@ pub(crate) enum Command {
     Replay(learn::Replay),
     /// Compare a manifest with what a program uses: what is not declared, and what is not used
     Audit(learn::Audit),
+    /// Draft a manifest from what others say of a server already: a client, a package, another sandbox's profile
+    Import(import::Import),
     /// List the secrets whose sources are known, or try the sources
     Secret(secret::Secret),
     /// Log in at a server that runs elsewhere, in a browser

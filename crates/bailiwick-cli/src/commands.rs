@@ -13,6 +13,7 @@ mod doctor;
 mod elsewhere;
 mod guard;
 mod hook;
+mod import;
 mod init;
 mod install;
 #[cfg(target_os = "linux")]
@@ -57,6 +58,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Diff(args) => Ok(diff::run(&args)),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Init(args) => init::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Allows(args) => Ok(allows::run(&args)),
         #[cfg(target_os = "linux")]
         Command::Demo(args) => demo::run(&args),

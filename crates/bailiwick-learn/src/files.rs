@@ -26,8 +26,8 @@ const READ_ONE_BY_ONE: [&str; 14] = [
     "/var/lib",
     "/usr/local/lib",
 ];
-/// What of them is never read without a question.
-const SECRETS_OF_SYSTEM: [&str; 9] = [
+/// Secrets of the system: never read without a question, and not shown while a program is watched.
+pub const SECRETS_OF_SYSTEM: [&str; 9] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",

@@ -25,14 +25,24 @@
 //! Residual: a program chooses what it touches. A draft says what it did, not what it should do.
 #![forbid(unsafe_code)]
 
+mod answers;
+mod calls;
 mod evidence;
 mod files;
+mod import;
+mod merge;
 mod others;
+mod provenance;
 mod render;
 mod variables;
 
+pub use answers::without_numbers;
+pub use calls::{CallsError, ToolCall, calls_of, least_calls};
 pub use evidence::{BoundVariable, Evidence, HostSeen, PathSeen, ToolSeen, Touch};
-pub use files::is_secret_name;
+pub use files::{SECRETS_OF_SYSTEM, is_secret_name};
+pub use import::{ImportError, ImportFrom, ImportOptions, Imported, import};
+pub use merge::merged;
+pub use provenance::provenance;
 pub use render::{INCOMPLETE, render};
 pub use variables::{ArgumentPath, GuessedVariable, guess_variables};
 
@@ -116,6 +126,14 @@ pub struct Line {
     pub reason: Reason,
     /// Who needs it.
     pub by: Provenance,
+}
+
+impl Line {
+    /// The line as a manifest has it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.capability
+    }
 }
 
 /// Something that a person has to decide.

@@ -107,7 +107,7 @@ fn variables(text: &mut String, evidence: &Evidence, draft: &Draft) {
 }
 
 /// Whether a manifest can name a tool so.
-fn is_tool_name(name: &str) -> bool {
+pub(crate) fn is_tool_name(name: &str) -> bool {
     let text =
         format!("name = \"t\"\nversion = \"0\"\n[[tools]]\nname = {}\ncapabilities = []\n", quoted(name));
     bailiwick_policy::manifest::Manifest::parse(&text).is_ok()
@@ -139,7 +139,7 @@ pub(crate) fn in_words(evidence: &Evidence, by: &Provenance) -> String {
 }
 
 /// Text of a program in a comment: one line, nothing that a terminal or TOML would take for more.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_unseen(c) { '\u{fffd}' } else { c }).take(300).collect()
 }
 
@@ -149,6 +149,6 @@ const fn is_unseen(c: char) -> bool {
 }
 
 /// A TOML string. JSON writes the same but for one character, which TOML wants escaped.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

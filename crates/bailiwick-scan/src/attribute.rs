@@ -4,6 +4,7 @@
 //! does for each tool what that tool asks of it. Past a fixed number of ways, parameters count as unknown.
 
 mod follow;
+mod listed;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -26,23 +27,44 @@ struct Plan {
     /// The branches of other tools, which are not its own.
     others: BTreeSet<ScopeId>,
     unresolved: bool,
+    /// Whether it is an object, which may be registered elsewhere too.
+    is_record: bool,
+    /// Whether its name stands in the source.
+    is_named: bool,
 }
 
 /// Everything that tools and the server do; the caller that has the text fills in the lines.
 pub(crate) struct Attributed {
     pub(crate) tools: Vec<Tool>,
     pub(crate) server: Deeds,
+    /// Tools that the server lists and that were not found.
+    pub(crate) unfound: Vec<String>,
+    /// Tools that were found and that the server does not list.
+    pub(crate) unlisted: Vec<String>,
+    /// Whether a handler picks tools by names that are not in the source.
+    pub(crate) picks: bool,
 }
 
-/// Follows every tool of a package, then whatever is left.
-pub(crate) fn attribute(package: &Package<'_>) -> Attributed {
+/// Follows every tool of a package, then whatever is left. `listed` are the tools that the server lists while it runs, if that is
+/// known; `progress` is told how many tools of how many are done.
+pub(crate) fn attribute(
+    package: &Package<'_>,
+    listed: Option<&[String]>,
+    progress: &dyn Fn(usize, usize),
+) -> Attributed {
     let evaluator = Evaluator::new(package);
-    let Planned { tools: plans, lost } = plans(&evaluator);
+    let mut planned = plans(&evaluator);
+    planned.without_doubles();
+    let (unfound, unlisted) = listed.map(|listed| planned.add_listed(listed)).unwrap_or_default();
+    let picks = planned.tools.is_empty() && !planned.dispatchers.is_empty();
+    let Planned { tools: plans, lost, .. } = planned;
+    let count = plans.len();
     let handlers: HashSet<ScopeId> =
         plans.iter().flat_map(|plan| &plan.handlers).filter_map(scope_of).collect();
     let mut seen_by_tools = HashSet::new();
     let mut tools = Vec::new();
-    for plan in plans {
+    for (done, plan) in plans.into_iter().enumerate() {
+        progress(done, count);
         let mut walk = Walk::new(&evaluator, &handlers, plan.others);
         for handler in &plan.handlers {
             walk.start(handler);
@@ -62,7 +84,7 @@ pub(crate) fn attribute(package: &Package<'_>) -> Attributed {
     }
     let server = server(&evaluator, &handlers, &seen_by_tools, &tools, &lost);
     tools.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.name.cmp(&b.name)));
-    Attributed { tools, server }
+    Attributed { tools, server, unfound, unlisted, picks }
 }
 
 /// What no tool does: files as they are loaded, and functions that no tool was seen to reach.
@@ -108,7 +130,9 @@ fn server(
 #[derive(Default)]
 struct Planned {
     tools: Vec<Plan>,
-    /// Handlers of `tools/call` that cannot be followed.
+    /// Handlers of `tools/call` that can be followed.
+    dispatchers: Vec<Plan>,
+    /// Those that cannot.
     lost: Vec<Plan>,
 }
 
@@ -120,8 +144,11 @@ fn plans(evaluator: &Evaluator<'_>) -> Planned {
             let values = site.handlers.iter().map(|value| evaluator.value(&frame, value));
             let scopes = site.scopes.iter().map(|scope| Resolved::Function((index, *scope), None));
             let handlers: Vec<Resolved> = scopes.chain(values).collect();
+            let named = name(evaluator, &frame, site);
             let plan = Plan {
-                name: name(evaluator, &frame, site),
+                is_record: site.is_record,
+                is_named: named.is_some(),
+                name: named.unwrap_or_else(|| site.fallback.clone()),
                 language: unit.language,
                 unit: index,
                 extent: site.extent,
@@ -136,21 +163,22 @@ fn plans(evaluator: &Evaluator<'_>) -> Planned {
                 planned.lost.push(plan);
             } else {
                 planned.tools.extend(dispatched(evaluator, &plan));
+                planned.dispatchers.push(plan);
             }
         }
     }
     planned
 }
 
-fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> String {
+fn name(evaluator: &Evaluator<'_>, frame: &Frame, site: &ToolSite) -> Option<String> {
     // `Tools.ADD.value` is the text that `ADD` is given.
     let bare = match &site.name {
         Value::Member(object, last) if last == "value" => object,
         other => other,
     };
     match evaluator.value(frame, bare) {
-        Resolved::Text { text, whole: true } if !text.is_empty() => text,
-        _ => site.fallback.clone(),
+        Resolved::Text { text, whole: true } if !text.is_empty() => Some(text),
+        _ => None,
     }
 }
 
@@ -182,6 +210,8 @@ fn dispatched(evaluator: &Evaluator<'_>, plan: &Plan) -> Vec<Plan> {
         declared: plan.declared.clone(),
         others: all.iter().filter(|at| !own.contains(at)).copied().collect(),
         unresolved: false,
+        is_record: false,
+        is_named: true,
     };
     branches.iter().map(one).collect()
 }

@@ -14,8 +14,10 @@ use serde_json::json;
 
 use crate::draft;
 use crate::report::{Deeds, Report, Tool, Unknown, Use, UseKind};
-use crate::target::{self, Cover};
+use crate::target::{self, Cover, Target};
 
+/// How many tools of a list are named.
+const NAMED: usize = 12;
 /// What to do about a use that the source does not name.
 const UNCHECKED: &str = "it cannot be checked here; what confines it must";
 
@@ -69,6 +71,7 @@ impl Judgement {
 #[must_use]
 pub fn compare(report: &Report, manifest: Option<&Checked>, facts: &HostFacts) -> Judgement {
     let mut judge = Judge { facts, items: Vec::new() };
+    judge.listed(report);
     for tool in report.tools() {
         match manifest {
             Some(checked) => judge.by_manifest(checked, tool),
@@ -93,6 +96,37 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn push(&mut self, subject: Subject, tool: Option<&str>, finding: Finding) {
         self.items.push(Judged { subject, tool: tool.map(str::to_owned), finding, entry: None });
+    }
+
+    /// Whether tools were found at all, and those that the server lists.
+    fn listed(&mut self, report: &Report) {
+        if let Some(file) =
+            report.speaks().filter(|_| report.tools().is_empty() && report.unfound().is_empty())
+        {
+            let help = if report.picks_unnamed_tools() {
+                "its handler of calls picks tools by names that are not in the source: give its answer to `tools/list` with --tools FILE"
+            } else {
+                "scan the source that defines them: --include-dependencies reads packages that it calls, --tools FILE takes its answer to `tools/list`"
+            };
+            let message = "this is an MCP server, and no tool was found in it";
+            self.push(Subject::File(file), None, Finding::new(Code::ScanNoTools, message).help(help));
+        }
+        let file = Subject::File(report.speaks().unwrap_or(0));
+        if !report.unfound().is_empty() {
+            let message = format!(
+                "the server lists {} that the source was not seen to define",
+                names(report.unfound())
+            );
+            let help =
+                "scan the source that defines them; --include-dependencies reads packages that it calls";
+            self.push(file, None, Finding::new(Code::ScanToolUnfound, message).help(help));
+        }
+        if !report.unlisted().is_empty() {
+            let message =
+                format!("the source defines {} that the server does not list", names(report.unlisted()));
+            let help = "they may be for other settings; what is not listed cannot be called";
+            self.push(file, None, Finding::new(Code::ScanToolUnlisted, message).help(help));
+        }
     }
 
     fn by_manifest(&mut self, checked: &Checked, tool: &Tool) {
@@ -148,13 +182,17 @@ impl Judge<'_> {
 
     fn judged(&self, tool: Option<&str>, one: &Use, authority: &Authority) -> Option<Finding> {
         let who = tool.map_or_else(|| "the server".to_owned(), |tool| format!("`{tool}`"));
-        let (verb, noun) = (one.kind().verb(), one.kind().noun());
+        let (verb, noun) = match one.target() {
+            Some(Target::AllVariables) => ("reads all variables", "variable"),
+            _ => (one.kind().verb(), one.kind().noun()),
+        };
         if let Some(capability) = one.capability() {
             let cover = match one.target() {
                 Some(found) => found.cover(one.kind(), authority, self.facts),
                 None => Cover::whole_if(target::allows_zones(authority)),
             };
-            let shown = one.target().map(|found| format!(" `{found}`")).unwrap_or_default();
+            let named = one.target().filter(|found| **found != Target::AllVariables);
+            let shown = named.map(|found| format!(" `{found}`")).unwrap_or_default();
             return match cover {
                 Cover::Whole => None,
                 Cover::Undecided => {
@@ -260,6 +298,18 @@ fn declared_authority(lines: &[String], facts: &HostFacts) -> Result<(Authority,
     let checked = manifest.check(facts).map_err(first)?;
     let authority = checked.tools().first().map(|tool| tool.authority().clone());
     Ok((authority.unwrap_or_else(Authority::bottom), lines))
+}
+
+/// `2 tools, `a` and `b`,`: how many, and the first of them.
+fn names(all: &[String]) -> String {
+    let shown: Vec<String> = all.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let more = all.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "{} ({}{more})",
+        if all.len() == 1 { "a tool".to_owned() } else { format!("{} tools", all.len()) },
+        shown.join(", ")
+    )
 }
 
 fn unknown_finding(unknown: &Unknown) -> Finding {

@@ -16,12 +16,14 @@ mod cache;
 mod compare;
 mod draft;
 mod knowledge;
+mod listed;
 mod model;
 mod parse;
 mod report;
 mod resolve;
 mod scan;
 mod source;
+mod speaks;
 mod syntax;
 mod target;
 mod uses;
@@ -34,8 +36,9 @@ pub mod fuzzing {
 
 pub use compare::{Judged, Judgement, Subject, compare};
 pub use draft::draft;
+pub use listed::{NoToolList, listed_tools};
 pub use model::{Language, Reason};
 pub use report::{CodeSpan, Deeds, Report, Tool, Unknown, Use, UseKind};
-pub use scan::{Options, read_text, scan};
+pub use scan::{Options, Stage, read_text, scan};
 pub use source::Fault;
 pub use target::Target;

@@ -205,6 +205,8 @@ pub(crate) struct ToolSite {
     pub(crate) scopes: Vec<usize>,
     /// Whether the handler picks the tool by a name it is given.
     pub(crate) dispatches: bool,
+    /// Whether it is an object with a name and a handler, which may be registered elsewhere.
+    pub(crate) is_record: bool,
     /// The scope it is defined in.
     pub(crate) scope: usize,
     /// The policy beside it: its lines, or `None` where it has none.

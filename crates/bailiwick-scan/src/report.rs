@@ -244,6 +244,10 @@ pub struct Report {
     pub(crate) tools: Vec<Tool>,
     pub(crate) server: Deeds,
     pub(crate) reused: usize,
+    pub(crate) unfound: Vec<String>,
+    pub(crate) unlisted: Vec<String>,
+    pub(crate) speaks: Option<usize>,
+    pub(crate) picks: bool,
 }
 
 impl Report {
@@ -269,6 +273,30 @@ impl Report {
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
+    }
+
+    /// Tools that the server lists while it runs and that were not found in the source.
+    #[must_use]
+    pub fn unfound(&self) -> &[String] {
+        &self.unfound
+    }
+
+    /// Tools that were found in the source and that the server does not list while it runs.
+    #[must_use]
+    pub fn unlisted(&self) -> &[String] {
+        &self.unlisted
+    }
+
+    /// The file that says that this is an MCP server, by its number.
+    #[must_use]
+    pub const fn speaks(&self) -> Option<usize> {
+        self.speaks
+    }
+
+    /// Whether a handler of calls picks tools by names that are not in the source.
+    #[must_use]
+    pub const fn picks_unnamed_tools(&self) -> bool {
+        self.picks
     }
 
     /// What is done by no tool: at start-up, or in code that no tool was seen to reach.

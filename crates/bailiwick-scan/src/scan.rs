@@ -10,7 +10,7 @@ use crate::parse::Grammar;
 use crate::report::{CodeSpan, Deeds, Report};
 use crate::resolve::Package;
 use crate::source::{self, Fault, MAX_FILE, SourceFile, Treat};
-use crate::syntax;
+use crate::{speaks, syntax};
 
 /// How to scan.
 #[derive(Debug, Clone)]
@@ -21,6 +21,17 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// How many files are read at the same time.
     pub threads: usize,
+    /// The tools that the server lists while it runs, if that is known.
+    pub listed: Option<Vec<String>>,
+}
+
+/// How far a scan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// So many files of so many are read.
+    Reading(usize, usize),
+    /// The calls of so many tools of so many are followed.
+    Following(usize, usize),
 }
 
 /// What became of one file.
@@ -31,14 +42,14 @@ struct Read {
     reused: bool,
 }
 
-/// Scans files and directories. `progress` is told how many files of how many are done, from any thread.
+/// Scans files and directories. `progress` is told how far it is, from any thread.
 ///
 /// # Errors
 /// A fault if a path cannot be read or holds no source.
 pub fn scan(
     paths: &[PathBuf],
     options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: &(dyn Fn(Stage) + Sync),
 ) -> Result<Report, Fault> {
     let entries = source::collect(paths, options.include_dependencies)?;
     let cache = options.cache.clone().map(Cache::new);
@@ -50,7 +61,10 @@ pub fn scan(
         lines.push(read.lines);
         reused += usize::from(read.reused);
     }
-    Ok(report(files, &units, &lines, reused))
+    let speaks = speaks::file_that_speaks(&units, &files, paths);
+    let following = |done, all| progress(Stage::Following(done, all));
+    let report = report(files, &units, &lines, options.listed.as_deref(), &following);
+    Ok(Report { reused, speaks, ..report })
 }
 
 /// Scans one text as a file with an ending, its facts as the cache would give them back; `None` for no language.
@@ -58,19 +72,36 @@ pub fn scan(
 pub fn scan_text(extension: &str, text: &str) -> Option<Report> {
     let unit = syntax::read(Grammar::of_extension(extension)?, text);
     let unit: Unit = serde_json::from_slice(&serde_json::to_vec(&unit).ok()?).ok()?;
-    Some(report(vec![Path::new("text").with_extension(extension)], &[unit], &[line_starts(text)], 0))
+    let files = vec![Path::new("text").with_extension(extension)];
+    Some(report(files, &[unit], &[line_starts(text)], None, &|_, _| {}))
 }
 
-fn report(files: Vec<PathBuf>, units: &[Unit], lines: &[Vec<usize>], reused: usize) -> Report {
+fn report(
+    files: Vec<PathBuf>,
+    units: &[Unit],
+    lines: &[Vec<usize>],
+    listed: Option<&[String]>,
+    following: &dyn Fn(usize, usize),
+) -> Report {
     let package = Package::new(units, &files);
-    let mut found = attribute::attribute(&package);
+    let mut found = attribute::attribute(&package, listed, following);
     for tool in &mut found.tools {
         with_line(&mut tool.place, lines);
         with_lines(&mut tool.deeds, lines);
     }
     with_lines(&mut found.server, lines);
     let lines = lines.iter().map(Vec::len).sum();
-    Report { files, lines, tools: found.tools, server: found.server, reused }
+    Report {
+        files,
+        lines,
+        tools: found.tools,
+        server: found.server,
+        reused: 0,
+        unfound: found.unfound,
+        unlisted: found.unlisted,
+        speaks: None,
+        picks: found.picks,
+    }
 }
 
 /// The text of a file as the places of a report count it.
@@ -85,7 +116,7 @@ fn read_all(
     entries: &[SourceFile],
     cache: Option<&Cache>,
     threads: usize,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: &(dyn Fn(Stage) + Sync),
 ) -> Result<Vec<Read>, Fault> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
@@ -95,7 +126,7 @@ fn read_all(
             entries.get(index).map(|entry| (index, entry))
         } {
             reads.push((index, read(entry, cache)));
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, entries.len());
+            progress(Stage::Reading(done.fetch_add(1, Ordering::Relaxed) + 1, entries.len()));
         }
         reads
     };

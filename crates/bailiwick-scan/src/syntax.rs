@@ -35,6 +35,7 @@ enum Role {
     Macro,
     Module,
     Package,
+    Record,
     Return,
     With,
 }

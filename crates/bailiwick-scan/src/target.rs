@@ -39,6 +39,8 @@ pub enum Target {
     Program(String),
     /// A variable.
     Variable(String),
+    /// Every variable.
+    AllVariables,
 }
 
 impl fmt::Display for Target {
@@ -50,6 +52,7 @@ impl fmt::Display for Target {
             Self::Host { name, port: Some(port), .. } => write!(f, "{name}:{port}"),
             Self::Host { name, port: None, .. } => write!(f, "{name}:*"),
             Self::Program(text) | Self::Variable(text) => f.write_str(text),
+            Self::AllVariables => f.write_str("*"),
         }
     }
 }
@@ -119,7 +122,11 @@ impl Target {
     fn is_writable(&self, kind: UseKind) -> bool {
         let shown = match self {
             Self::Path { variable: Some(_), rest } => format!("/x{}", quoted(rest)),
-            Self::Path { .. } | Self::Host { .. } | Self::Program(_) | Self::Variable(_) => self.to_string(),
+            Self::Path { .. }
+            | Self::Host { .. }
+            | Self::Program(_)
+            | Self::Variable(_)
+            | Self::AllVariables => self.to_string(),
         };
         let wild = matches!(self, Self::Program(text) | Self::Variable(text) if text.contains('*'));
         !wild && format!("{}:{shown}", kind.as_str()).parse::<Capability>().is_ok()
@@ -138,7 +145,11 @@ impl Target {
             Self::Host { name, port: Some(port), path, whole: false, scheme: Some(scheme) } => {
                 below(*scheme, name, *port, path, authority)
             }
-            Self::Host { .. } | Self::Path { .. } | Self::Program(_) | Self::Variable(_) => Cover::None,
+            Self::Host { .. }
+            | Self::Path { .. }
+            | Self::Program(_)
+            | Self::Variable(_)
+            | Self::AllVariables => Cover::None,
         }
     }
 
@@ -160,7 +171,7 @@ impl Target {
                     std::iter::once(Speak::Tls).chain(http(path, *scheme).into_iter().filter(|_| *whole));
                 speaks.map(|speak| Request::Net(NetRequest::new(host.clone(), *port, speak))).collect()
             }
-            Self::Host { port: None, .. } => Vec::new(),
+            Self::Host { port: None, .. } | Self::AllVariables => Vec::new(),
             Self::Program(name) => match format!("exec:spawn:{name}").parse() {
                 Ok(Capability::Exec { program: Some(program), .. }) => {
                     vec![Request::Spawn(Spawn { program, nested_sandbox: false, from_writable: false })]

@@ -35,6 +35,7 @@ pub(crate) fn found(rule: &Rule, site: &Site<'_>) -> Vec<(UseKind, Option<Target
             UseKind::Read | UseKind::Write | UseKind::Create | UseKind::Delete => {
                 found.extend(path(kind, place, site).map(|target| (kind, target)));
             }
+            UseKind::Env if place == "**" => found.push((kind, Some(Target::AllVariables))),
             UseKind::Env => found.push((kind, texts(place, site).next().and_then(|text| whole(kind, text)))),
             UseKind::Tzdata => found.push((kind, None)),
         }

@@ -14,11 +14,12 @@ use crate::facts::Setting;
   bailiwick scan src
   bailiwick scan --manifest server.toml src
   bailiwick scan --strict --format sarif --manifest server.toml src > scan.sarif
+  bailiwick scan --tools tools.json src
   bailiwick scan --draft src > server.toml
 
 Without --manifest, tools are compared with the policy beside them in the source. Facts are kept by the hash of each
-file in $XDG_CACHE_HOME/bailiwick/scan. Exit codes: 0 nothing beyond what is declared · 1 more, or --strict: something
-is not known · 2 usage · 3 something cannot be read")]
+file in $XDG_CACHE_HOME/bailiwick/scan. Exit codes: 0 nothing beyond what is declared · 1 more, a server
+without tools, or --strict: something is not known · 2 usage · 3 something cannot be read")]
 pub(crate) struct Scan {
     /// Source files, or directories of them.
     #[arg(required = true, value_name = "PATH")]
@@ -26,6 +27,9 @@ pub(crate) struct Scan {
     /// What was declared: a manifest or a snapshot.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
+    /// The tools that the server lists while it runs: its answer to `tools/list`, or a manifest that was learned.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<PathBuf>,
     /// How to print what was found.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,

@@ -7,7 +7,7 @@ use std::path::Path;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::manifest::Checked;
-use bailiwick_scan::{Fault, Judgement, Options, Report, Subject};
+use bailiwick_scan::{Fault, Judgement, Options, Report, Stage, Subject};
 
 use crate::answer::{Answer, Exit};
 use crate::args::Format;
@@ -26,7 +26,11 @@ struct Case {
 }
 
 pub(crate) fn run(args: &Scan) -> Answer {
-    let report = match read(args) {
+    let listed = match args.tools.as_deref().map(listed).transpose() {
+        Ok(listed) => listed,
+        Err(refusal) => return refusal,
+    };
+    let report = match read(args, listed) {
         Ok(report) => report,
         Err(fault) => return Answer::refusal(Exit::Invalid, input::unreadable(&fault.to_string())),
     };
@@ -48,17 +52,28 @@ pub(crate) fn run(args: &Scan) -> Answer {
     }
 }
 
-fn read(args: &Scan) -> Result<Report, Fault> {
+/// The names of the tools in a file.
+fn listed(path: &Path) -> Result<Vec<String>, Answer> {
+    let source = input::read(path).map_err(|useless| useless.refusal())?;
+    bailiwick_scan::listed_tools(source.text()).map_err(|why| {
+        Answer::refusal(Exit::Invalid, input::unreadable(&format!("`{}`: {why}", path.display())))
+    })
+}
+
+fn read(args: &Scan, listed: Option<Vec<String>>) -> Result<Report, Fault> {
     let options = Options {
         include_dependencies: args.include_dependencies,
         cache: facts::cache_dir().filter(|_| !args.no_cache).map(|cache| cache.join("scan")),
         threads: facts::threads(),
+        listed,
     };
     let progress = Progress::begin();
-    let report = bailiwick_scan::scan(&args.paths, &options, &|done, all| {
+    let report = bailiwick_scan::scan(&args.paths, &options, &|stage| {
         if let Some(progress) = &progress {
-            let next = if done == all { ", following their calls" } else { "" };
-            progress.set(format!("read {done} of {all} files{next}"));
+            progress.set(match stage {
+                Stage::Reading(done, all) => format!("read {done} of {all} files"),
+                Stage::Following(done, all) => format!("followed {done} of {all} tools"),
+            });
         }
     });
     progress.into_iter().for_each(Progress::end);

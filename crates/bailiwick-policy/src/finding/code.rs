@@ -155,6 +155,9 @@ codes! {
     ScanDynamic "scan-dynamic" Info: "what a tool does depends on what it is given; it fails where the scan is strict";
     ScanUnused "scan-unused" Info: "a capability is declared and was not seen to be used";
     ScanToolUnseen "scan-tool-unseen" Info: "the manifest has a tool that the source does not define";
+    ScanNoTools "scan-no-tools" Error: "the source is an MCP server's, and no tool was found in it";
+    ScanToolUnfound "scan-tool-unfound" Error: "the server lists a tool that the source was not seen to define";
+    ScanToolUnlisted "scan-tool-unlisted" Info: "the source defines a tool that the server does not list";
     TooManyFindings "too-many-findings" Error: "more findings than are shown";
     ToolAddedHighRisk "tool.added.high-risk" High: "a new tool declares high or critical risk";
     ToolAdded "tool.added" Medium: "a new tool; how much it matters follows from what it may touch";

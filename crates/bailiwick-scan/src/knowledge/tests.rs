@@ -109,7 +109,7 @@ impl Spelling {
     fn scanned(&self, text: &str) -> Deeds {
         let units = [crate::syntax::read(self.grammar, text)];
         let paths = [std::path::PathBuf::from("a")];
-        let found = crate::attribute::attribute(&Package::new(&units, &paths));
+        let found = crate::attribute::attribute(&Package::new(&units, &paths), None, &|_, _| {});
         let report = Report { server: found.server, ..Report::default() };
         report.server().clone()
     }
@@ -141,6 +141,10 @@ impl Spelling {
                 format!("{root}{}{}", self.separator, name.replace('.', self.separator))
             }
         };
+        if let Some(object) = name.strip_suffix(".[anything]") {
+            let whole = if self.language == Language::TypeScript { "process.env" } else { &*full(object) };
+            return vec![self.program(&rule.module, &format!("print({whole})"))];
+        }
         if let Some(object) = name.strip_suffix(".[]") {
             let key = if place == "0" { format!("\"{literal}\"") } else { String::new() };
             return vec![self.program(&rule.module, &format!("{}[{key}]", full(object)))];

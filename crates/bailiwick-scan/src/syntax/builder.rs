@@ -267,6 +267,7 @@ pub(super) fn tool(name: Value, fallback: &str, scope: usize, extent: Extent) ->
         handlers: Vec::new(),
         scopes: Vec::new(),
         dispatches: false,
+        is_record: false,
         scope,
         declared: None,
         extent,

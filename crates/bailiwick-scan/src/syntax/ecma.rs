@@ -1,10 +1,13 @@
 //! JavaScript and TypeScript, with and without tags.
 
+mod environment;
+mod tools;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::{Node, Tree};
 
-use super::builder::{self, Builder, DEPTH, child, children, joined, unescaped};
+use super::builder::{Builder, DEPTH, child, children, joined, unescaped};
 use super::{Front, Role, roles, walk};
 use crate::model::{Arg, Param, ScopeKind, Unit, Value};
 use crate::parse::Grammar;
@@ -16,7 +19,13 @@ const WRAPPERS: [&str; 3] = ["Promise", "Readonly", "Required"];
 
 pub(super) fn read(grammar: Grammar, text: &str, tree: &Tree) -> Unit {
     let builder = Builder::new(grammar.language(), text);
-    let mut front = Ecma { builder, labels: BTreeMap::new(), targets: BTreeSet::new(), names: Vec::new() };
+    let mut front = Ecma {
+        builder,
+        labels: BTreeMap::new(),
+        targets: BTreeSet::new(),
+        names: Vec::new(),
+        registered: BTreeSet::new(),
+    };
     walk(tree, roles(grammar, role), &mut front);
     front.builder.unit
 }
@@ -36,6 +45,7 @@ fn role(kind: &str) -> Role {
         | "method_definition"
         | "function_signature" => Role::Function,
         "import_statement" => Role::Import,
+        "object" => Role::Record,
         "arrow_function" | "function_expression" | "generator_function" => Role::Lambda,
         "return_statement" => Role::Return,
         _ => Role::Nothing,
@@ -50,6 +60,8 @@ struct Ecma<'t> {
     targets: BTreeSet<usize>,
     /// The names of lambdas that are given to a variable at once, by their node.
     names: Vec<(usize, &'t str)>,
+    /// Objects that are handed to what registers tools, by their node.
+    registered: BTreeSet<usize>,
 }
 
 impl<'t> Front<'t> for Ecma<'t> {
@@ -66,6 +78,7 @@ impl<'t> Front<'t> for Ecma<'t> {
             Role::Function => return self.function(node),
             Role::Import => self.import(node),
             Role::Lambda => return self.lambda(node),
+            Role::Record => self.record(node),
             Role::Return => {
                 if let Some(value) = children(node).next() {
                     let value = self.lower(value, 0);
@@ -83,20 +96,6 @@ impl<'t> Front<'t> for Ecma<'t> {
 }
 
 impl<'t> Ecma<'t> {
-    /// `process.env.NAME` and `process.env[name]`.
-    fn access(&mut self, node: Node<'t>) {
-        let Some(object) = node.child_by_field_name("object") else { return };
-        let of_environment = |text: &str| text == "env" || text.ends_with(".env");
-        if !of_environment(self.builder.text_of(object)) || self.targets.contains(&node.id()) {
-            return;
-        }
-        let index = node.child_by_field_name("index").map(|index| self.lower(index, 0));
-        let property = node.child_by_field_name("property").map(|name| self.builder.text_of(name));
-        let key = index.or_else(|| Some(Value::Text(property?.to_owned()))).unwrap_or(Value::Opaque);
-        let object = self.lower(object, 0);
-        self.builder.call(object.member("[]"), vec![Arg { name: None, value: key }], node);
-    }
-
     fn assign(&mut self, node: Node<'t>) {
         let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right"))
         else {
@@ -181,40 +180,6 @@ impl<'t> Ecma<'t> {
         self.builder.call(callee, args, node);
     }
 
-    /// `server.tool(name, …, handler)`, `registerTool`, `addTool({ name, execute })`, `setRequestHandler(schema, handler)`.
-    fn tool(&mut self, callee: &Value, args: &[Arg], node: Node<'t>) {
-        let Value::Member(_, method) = callee else { return };
-        let first = args.first().map(|arg| &arg.value);
-        let (here, extent) = (self.builder.here(), self.builder.extent(node));
-        let (name, handler) = match (method.as_str(), first) {
-            ("tool" | "registerTool", Some(name)) if args.len() > 1 => {
-                (name.clone(), args.last().map(|arg| arg.value.clone()))
-            }
-            ("addTool" | "registerTool", Some(Value::Map(pairs))) => {
-                let part = |names: &[&str]| {
-                    pairs.iter().find(|(key, _)| names.contains(&&**key)).map(|(_, value)| value.clone())
-                };
-                (part(&["name"]).unwrap_or(Value::Opaque), part(&["execute", "handler", "run", "callback"]))
-            }
-            ("setRequestHandler", Some(schema)) => {
-                let is_call = schema.last_name() == Some("CallToolRequestSchema")
-                    || schema.as_text() == Some("tools/call");
-                if !is_call {
-                    return;
-                }
-                let mut tool = builder::tool(Value::Opaque, "tools/call", here, extent);
-                tool.handlers.extend(args.get(1).map(|arg| arg.value.clone()));
-                tool.dispatches = true;
-                return self.builder.tool(tool);
-            }
-            _ => return,
-        };
-        let fallback = name.last_name().unwrap_or("tool").to_owned();
-        let mut tool = builder::tool(name, &fallback, here, extent);
-        tool.handlers.extend(handler);
-        self.builder.tool(tool);
-    }
-
     fn class(&mut self, node: Node<'t>) -> bool {
         let name = node.child_by_field_name("name").map_or("", |name| self.builder.text_of(name));
         let index = self.builder.open_class(name);
@@ -254,25 +219,6 @@ impl<'t> Ecma<'t> {
             }
         }
         self.pattern(name, &lowered);
-    }
-
-    fn is_environment(&self, value: Option<Node<'t>>) -> bool {
-        value
-            .map(|value| self.builder.text_of(value))
-            .is_some_and(|text| text == "env" || text.ends_with(".env"))
-    }
-
-    /// The names in front of the colons of `{ a, b: c }`.
-    fn keys(&self, pattern: Node<'t>) -> Vec<&'t str> {
-        let key = |node: Node<'t>| match node.kind() {
-            "pair_pattern" => node.child_by_field_name("key").map(|key| self.builder.text_of(key)),
-            "object_assignment_pattern" => {
-                node.child_by_field_name("left").map(|key| self.builder.text_of(key))
-            }
-            "shorthand_property_identifier_pattern" => Some(self.builder.text_of(node)),
-            _ => None,
-        };
-        children(pattern).filter_map(key).collect()
     }
 
     /// Gives the names of a pattern their values.

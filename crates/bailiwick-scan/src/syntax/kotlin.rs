@@ -67,6 +67,7 @@ impl<'t> Front<'t> for Kotlin<'t> {
             | Role::Foreign
             | Role::Macro
             | Role::Module
+            | Role::Record
             | Role::With => {}
         }
         false
@@ -122,7 +123,8 @@ impl<'t> Kotlin<'t> {
         let handler = block("executor").map_or(*body, |lambda| self.builder.extent(lambda).0);
         tool.handlers.push(Value::Lambda(handler));
         let policy = block("policy").or_else(|| self.policy_argument(node));
-        tool.declared = policy.map(|policy| self.policy(policy));
+        let lists = policy.into_iter().chain(block("grants"));
+        tool.declared = lists.map(|list| self.policy(list, 0)).reduce(|all, more| [all, more].concat());
         self.builder.tool(tool);
     }
 
@@ -146,10 +148,14 @@ impl<'t> Kotlin<'t> {
         calls.filter_map(block).collect()
     }
 
-    /// The lines that a `policy { }` stands for.
-    fn policy(&self, policy: Node<'t>) -> Vec<String> {
+    /// The lines that a `policy { }` or `grants { }` stands for; one may stand in the other.
+    fn policy(&self, policy: Node<'t>, depth: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for (subject, block) in self.blocks(policy) {
+            if subject == "grants" && depth < DEPTH {
+                lines.extend(self.policy(block, depth + 1));
+                continue;
+            }
             for call in children(block).filter(|child| child.kind() == "call_expression") {
                 let Value::Call(callee, args) = self.lower(call, 0) else { continue };
                 let texts: Vec<&str> = args.iter().filter_map(|arg| arg.value.as_text()).collect();
@@ -165,8 +171,10 @@ impl<'t> Kotlin<'t> {
                         lines.extend(texts.iter().map(|name| format!("env:read:{name}")));
                     }
                     ("environment", "allowAll") => lines.push("env:read:*".to_owned()),
-                    ("exec", "allow") if args.is_empty() => lines.push("exec:spawn:*".to_owned()),
-                    ("exec", "allow") => {
+                    ("exec" | "process", "allow" | "allowAll") if args.is_empty() => {
+                        lines.push("exec:spawn:*".to_owned())
+                    }
+                    ("exec" | "process", "allow" | "command" | "program") => {
                         lines.extend(texts.iter().map(|program| format!("exec:spawn:{program}")));
                     }
                     _ => {}

@@ -34,6 +34,7 @@ fn role(kind: &str) -> Role {
         "function_definition" => Role::Function,
         "import_statement" | "import_from_statement" => Role::Import,
         "lambda" => Role::Lambda,
+        "dictionary_splat" => Role::Record,
         "return_statement" => Role::Return,
         "as_pattern" => Role::With,
         _ => Role::Nothing,
@@ -69,6 +70,7 @@ impl<'t> Front<'t> for Python<'t> {
                     self.builder.returned(value);
                 }
             }
+            Role::Record => children(node).for_each(|inner| self.whole_environment(inner)),
             Role::With => self.with(node),
             Role::Nothing | Role::Field | Role::Foreign | Role::Macro | Role::Module | Role::Package => {}
         }
@@ -174,6 +176,17 @@ impl<'t> Python<'t> {
         let (callee, args) = (self.lower(function, 0), self.args(node, 0));
         self.tool_by_call(&callee, &args, node);
         self.builder.call(callee, args, node);
+        for arg in node.child_by_field_name("arguments").into_iter().flat_map(children) {
+            self.whole_environment(arg.child_by_field_name("value").unwrap_or(arg));
+        }
+    }
+
+    /// `os.environ` where all of it goes on to somewhere else: `dict(os.environ)`, `env=os.environ`, `{**os.environ}`.
+    fn whole_environment(&mut self, node: Node<'t>) {
+        if matches!(self.builder.text_of(node), "os.environ" | "environ") {
+            let whole = self.lower(node, 0);
+            self.builder.call(whole.member("[*]"), Vec::new(), node);
+        }
     }
 
     /// `mcp.add_tool(handler)` and `mcp.tool()(handler)`.

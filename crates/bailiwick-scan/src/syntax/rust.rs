@@ -73,7 +73,13 @@ impl<'t> Front<'t> for Rust<'t> {
                     self.builder.returned(value);
                 }
             }
-            Role::Nothing | Role::Access | Role::Branch | Role::Field | Role::Package | Role::With => {}
+            Role::Nothing
+            | Role::Access
+            | Role::Branch
+            | Role::Field
+            | Role::Package
+            | Role::Record
+            | Role::With => {}
         }
         false
     }

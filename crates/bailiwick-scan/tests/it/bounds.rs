@@ -110,7 +110,7 @@ fn directories_of_dependencies_are_left_out_unless_asked_for() {
     assert_eq!(super::scan(dir.path()).files().len(), 1);
     assert_eq!(super::scan(&inner).files().len(), 1, "the directory itself was asked for");
     let options = bailiwick_scan::Options { include_dependencies: true, ..super::options() };
-    let report = bailiwick_scan::scan(&[dir.path().to_owned()], &options, &|_, _| {}).unwrap();
+    let report = bailiwick_scan::scan(&[dir.path().to_owned()], &options, &|_| {}).unwrap();
     assert_eq!(report.files().len(), 2);
 }
 
@@ -125,8 +125,7 @@ fn a_link_that_leads_around_is_not_followed() {
 #[test]
 fn what_cannot_be_read_is_a_fault() {
     let dir = tempfile::tempdir().unwrap();
-    let scan =
-        |path: &std::path::Path| bailiwick_scan::scan(&[path.to_owned()], &super::options(), &|_, _| {});
+    let scan = |path: &std::path::Path| bailiwick_scan::scan(&[path.to_owned()], &super::options(), &|_| {});
     assert!(scan(&dir.path().join("gone.py")).is_err());
     assert!(scan(dir.path()).is_err(), "a directory without source");
     std::fs::write(dir.path().join("a.txt"), "").unwrap();

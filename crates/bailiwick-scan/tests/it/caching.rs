@@ -6,7 +6,7 @@ use bailiwick_scan::{Options, Report};
 
 fn scan(source: &Path, cache: &Path) -> Report {
     let options = Options { cache: Some(cache.to_owned()), ..super::options() };
-    bailiwick_scan::scan(&[source.to_owned()], &options, &|_, _| {}).unwrap()
+    bailiwick_scan::scan(&[source.to_owned()], &options, &|_| {}).unwrap()
 }
 
 fn uses(report: &Report) -> Vec<String> {

@@ -13,12 +13,12 @@ use bailiwick_scan::{Options, Report};
 
 /// Without a cache, on two threads.
 fn options() -> Options {
-    Options { include_dependencies: false, cache: None, threads: 2 }
+    Options { include_dependencies: false, cache: None, threads: 2, listed: None }
 }
 
 /// Scans one path.
 fn scan(path: &Path) -> Report {
-    bailiwick_scan::scan(&[path.to_owned()], &options(), &|_, _| {}).expect("the path can be scanned")
+    bailiwick_scan::scan(&[path.to_owned()], &options(), &|_| {}).expect("the path can be scanned")
 }
 
 /// Scans one text under a name.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_launch::HostPlanner;
-use bailiwick_learn::{ArgumentPath, BoundVariable, Evidence, guess_variables, is_secret_name};
+use bailiwick_learn::{
+    ArgumentPath, BoundVariable, Evidence, SECRETS_OF_SYSTEM, guess_variables, is_secret_name,
+};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::path::AbsPath;
@@ -16,7 +18,7 @@ use bailiwick_policy::sensitive::SensitivePlaces;
 use bailiwick_store::{StoreHost, with_host_values};
 
 use super::subject::Subject;
-use crate::args::learn::Learn;
+use crate::args::learn::Watched;
 use crate::facts;
 
 /// What is not read while a program is watched, also where its user may read it: homes, other programs' data, what the sandbox has of its
@@ -44,14 +46,11 @@ const UNREAD: [&str; 26] = [
     "/var/spool",
     "/var/lib",
     "/var/run",
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
+    "/etc/ssl",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
 ];
-/// The same below `/etc`, where only names tell.
-const UNREAD_BELOW_ETC: [&str; 8] =
-    ["ssl", "ssh", "shadow-", "gshadow-", "krb5.keytab", "passwd", "group", "hosts"];
 /// How many entries are looked at for files of secrets, and how many are hidden.
 const MOST_LOOKED_AT: usize = 20_000;
 const MOST_HIDDEN: usize = 64;
@@ -77,7 +76,7 @@ pub(super) struct Setup {
 impl Setup {
     /// # Errors
     /// What of the command line cannot be used.
-    pub(super) fn of(args: &Learn, subject: Subject) -> anyhow::Result<Self> {
+    pub(super) fn of(args: &Watched, subject: Subject) -> anyhow::Result<Self> {
         let places = places(&subject.host);
         let mut notes = Vec::new();
         let mut written = BTreeSet::new();
@@ -196,8 +195,7 @@ impl Setup {
 
     /// What of the host may be read: directory by directory, around what may not.
     fn readable(&self) -> Vec<PathBuf> {
-        let mut unread: Vec<PathBuf> = UNREAD.iter().map(PathBuf::from).collect();
-        unread.extend(UNREAD_BELOW_ETC.iter().map(|name| Path::new("/etc").join(name)));
+        let mut unread: Vec<PathBuf> = UNREAD.iter().chain(&SECRETS_OF_SYSTEM).map(PathBuf::from).collect();
         unread.extend(self.subject.host.home.iter().cloned());
         let (mut found, mut looked) = (Vec::new(), vec![PathBuf::from("/")]);
         while let Some(dir) = looked.pop() {

@@ -12,14 +12,13 @@ use bailiwick_launch::{
     Access, AccessKind, Accesses, Command, Exit, Launch, Launched, Layer, NetworkEvent, Options, Pipes,
     Recorder, Stdio, Told, Watch,
 };
-use bailiwick_learn::{Evidence, Touch};
+use bailiwick_learn::{Evidence, ToolCall, Touch, least_calls, without_numbers};
 use bailiwick_mcp::driver::{DriveError, Driver, ListedTool, Outcome};
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
-use super::calls::ToolCall;
 use super::plan::environment;
 use super::subject::Subject;
 use crate::facts;
@@ -406,25 +405,16 @@ pub(super) fn run_held(
     Ok(Held { answers, exit: None, said })
 }
 
+/// The least call of each tool that no other call drives.
+pub(super) fn generated(tools: &[ListedTool], calls: &[ToolCall]) -> Vec<ToolCall> {
+    least_calls(tools.iter().map(|tool| (tool.name.as_str(), &tool.schema)), calls)
+}
+
 /// What an answer says but for times, ids and temporary names.
-pub(super) fn without_numbers(answer: &Result<Outcome, String>) -> String {
-    let text = match answer {
+pub(super) fn comparable(answer: &Result<Outcome, String>) -> String {
+    without_numbers(&match answer {
         Ok(Outcome::Result(value)) => value.to_string(),
         Ok(Outcome::Error(value)) => Value::from(format!("error {value}")).to_string(),
         Err(why) => why.clone(),
-    };
-    let mut plain = String::with_capacity(text.len());
-    let mut word = String::new();
-    for c in text.chars().chain([' ']) {
-        if c.is_ascii_alphanumeric() {
-            word.push(c);
-            continue;
-        }
-        let is_id = word.len() >= 7 && word.chars().all(|c| c.is_ascii_hexdigit());
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        plain += if is_id || is_number { "#" } else { &word };
-        word.clear();
-        plain.push(c);
-    }
-    plain
+    })
 }

@@ -7,7 +7,7 @@ use bailiwick_store::{
     InstalledServer, ResolveOptions, ServerCommand, Store, StoreHost, foreign_source, split_command,
 };
 
-use crate::args::learn::Learn;
+use crate::args::learn::Watched;
 use crate::commands::store::{fetch, host};
 
 /// A program that is to be watched.
@@ -26,20 +26,28 @@ pub(super) struct Subject {
     pub(super) host: StoreHost,
 }
 
+/// What a command says of its subject beside what is watched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Naming<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) is_server: bool,
+    pub(super) is_unrecorded: bool,
+}
+
 impl Subject {
     /// # Errors
     /// Why nothing can be started, in words for people.
-    pub(super) fn of(args: &Learn) -> anyhow::Result<Self> {
-        let host = host(args.names.clone(), args.no_journal)?;
+    pub(super) fn of(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
+        let host = host(args.names.clone(), how.is_unrecorded)?;
         let program = args.command.first().map(Path::new).unwrap_or(Path::new("program"));
         let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut subject = Self {
-            name: args.name.clone().unwrap_or(short),
+            name: how.name.map_or(short, str::to_owned),
             identity: None,
             version: None,
             command: args.command.clone(),
             arguments: args.command.get(1..).unwrap_or_default().to_vec(),
-            is_server: args.server || args.calls.is_some(),
+            is_server: how.is_server || args.calls.is_some(),
             host,
         };
         match split_command(&args.command) {
@@ -48,14 +56,14 @@ impl Subject {
                     anyhow::bail!(why);
                 }
                 let options = ResolveOptions { refresh: false, install_scripts: false };
-                fetch(&call, options, &subject.host, args.no_journal)?;
+                fetch(&call, options, &subject.host, how.is_unrecorded)?;
                 let server = Store::new(&subject.host).resolve(&call, options)?;
                 subject.identity = Some(call.identity());
                 subject.version = Some(server.package.version);
                 subject.command = server.command;
                 subject.arguments = call.arguments;
                 subject.is_server = true;
-                if args.name.is_none() {
+                if how.name.is_none() {
                     subject.name = call.name.rsplit('/').next().unwrap_or(&call.name).to_owned();
                 }
             }

@@ -9,6 +9,7 @@ mod golden;
 mod guard;
 mod guard_ways;
 mod harm;
+mod import;
 mod install_undo;
 mod levels;
 mod log;

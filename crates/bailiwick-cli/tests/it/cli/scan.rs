@@ -17,6 +17,26 @@ fn a_draft_is_accepted_by_check_and_by_the_scan_itself() {
 }
 
 #[test]
+fn tools_are_taken_from_a_list_or_a_manifest_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let source =
+        "import { Server } from '@modelcontextprotocol/sdk/server/index.js';\nserver.tool('a', f);\n";
+    std::fs::write(at("server.ts"), source).unwrap();
+    let answer = r#"{"result": {"tools": [{"name": "a"}, {"name": "b"}]}}"#;
+    std::fs::write(at("answer.json"), answer).unwrap();
+    std::fs::write(at("m.toml"), "name = 'm'\nversion = '1'\n[[tools]]\nname = 'a'\ncapabilities = []\n")
+        .unwrap();
+    std::fs::write(at("other.json"), "[]").unwrap();
+    let scan = |list: &str| run(&["scan", "--no-cache", "--tools", &at(list), &at("server.ts")]);
+    let listed = scan("answer.json");
+    assert!(listed.exit == 1 && listed.out.contains("scan-tool-unfound"), "{}{}", listed.out, listed.err);
+    assert_eq!(scan("m.toml").exit, 0);
+    let other = scan("other.json");
+    assert!(other.exit == 3 && other.err.contains("it lists no tools"), "{}{}", other.out, other.err);
+}
+
+#[test]
 fn every_use_has_its_place() {
     let report = run_json(&["scan", "--no-cache", "--format", "json", CORPUS]);
     let tools = report["tools"].as_array().unwrap();

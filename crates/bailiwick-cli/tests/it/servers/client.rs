@@ -56,7 +56,12 @@ impl Era {
     }
 }
 
-pub(super) fn talk(mut command: Command, era: Era, calls: Vec<(&str, String)>) -> Answers {
+pub(super) fn talk(command: Command, era: Era, calls: Vec<(&str, String)>) -> Answers {
+    talk_until(command, era, calls, false)
+}
+
+/// The same; where it `waits`, the server is given time to end by itself, so that what is around it can write what it saw.
+pub(super) fn talk_until(mut command: Command, era: Era, calls: Vec<(&str, String)>, waits: bool) -> Answers {
     let mut server = command.spawn().expect("it starts");
     let lines = lines(&mut server);
     let first = era.open(&mut server, &lines);
@@ -76,11 +81,27 @@ pub(super) fn talk(mut command: Command, era: Era, calls: Vec<(&str, String)>) -
         answers.push(if result.is_null() { String::new() } else { result.to_string() });
     }
     drop(server.stdin.take());
+    if waits {
+        end_by_itself(&mut server);
+    }
     let _ = server.kill();
     let _ = server.wait();
     let mut complaint = String::new();
     let _ = server.stderr.take().expect("a pipe").read_to_string(&mut complaint);
     Answers { is_open: first.get("capabilities").is_some(), tools, calls: answers, complaint }
+}
+
+/// Waits for the end, and asks for it after a while.
+fn end_by_itself(server: &mut Child) {
+    for signal in ["0", "TERM", "TERM"] {
+        let _ = Command::new("kill").args(["-s", signal, &server.id().to_string()]).status();
+        for _ in 0..10 {
+            if server.try_wait().is_ok_and(|end| end.is_some()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 fn lines(server: &mut Child) -> Receiver<String> {

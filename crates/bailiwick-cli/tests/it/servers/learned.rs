@@ -44,9 +44,24 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A call of the table.
+pub(super) type Call = (&'static str, &'static str);
+
 /// Learns from every second call. What was said.
 fn learn(world: &World, server: &Server, entry: &Path, manifest: &Path) -> String {
-    let calls = server.calls.iter().step_by(2).map(|(tool, arguments)| {
+    let calls: Vec<Call> = server.calls.iter().step_by(2).copied().collect();
+    learn_from(&calls, world, server, entry, manifest)
+}
+
+/// Learns from these calls. What was said.
+pub(super) fn learn_from(
+    calls: &[Call],
+    world: &World,
+    server: &Server,
+    entry: &Path,
+    manifest: &Path,
+) -> String {
+    let calls = calls.iter().map(|(tool, arguments)| {
         format!("{{\"tool\":\"{tool}\",\"arguments\":{}}}\n", world.fill(arguments))
     });
     std::fs::write(world.path("calls.jsonl"), calls.collect::<String>()).unwrap();

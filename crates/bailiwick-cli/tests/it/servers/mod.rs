@@ -2,6 +2,7 @@
 //! their code is read-only, and what a template does not grant is refused.
 
 mod client;
+mod kfold;
 mod learned;
 mod others;
 mod table;
@@ -128,10 +129,22 @@ impl World {
         client::talk(command, Era::Legacy, vec![(tool, self.fill(arguments))]).calls.concat()
     }
 
-    fn answers(&self, server: &Server, era: Era, mut command: Command) -> Answers {
+    fn answers(&self, server: &Server, era: Era, command: Command) -> Answers {
+        self.answers_to(server.calls, server, era, command, false)
+    }
+
+    /// What it answers to these calls; where it `waits`, the server may end by itself.
+    fn answers_to(
+        &self,
+        calls: &[(&str, &str)],
+        server: &Server,
+        era: Era,
+        mut command: Command,
+        waits: bool,
+    ) -> Answers {
         command.envs(server.variables.iter().map(|(name, value)| (name, self.fill(value))));
-        let calls = server.calls.iter().map(|(tool, arguments)| (*tool, self.fill(arguments)));
-        client::talk(command, era, calls.collect())
+        let calls = calls.iter().map(|(tool, arguments)| (*tool, self.fill(arguments)));
+        client::talk_until(command, era, calls.collect(), waits)
     }
 }
 

@@ -1,13 +1,6 @@
 //! Calls of tools: read from a file, one a line, or made from a schema.
 
-use std::path::Path;
-
-use anyhow::Context as _;
-use bailiwick_mcp::driver::ListedTool;
 use serde_json::{Map, Value, json};
-
-use crate::commands::wrap;
-use crate::input;
 
 /// The most calls of one file.
 const MOST: usize = 10_000;
@@ -16,30 +9,47 @@ const MOST_DEPTH: usize = 8;
 
 /// One call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ToolCall {
-    pub(super) tool: String,
-    pub(super) arguments: Map<String, Value>,
+pub struct ToolCall {
+    /// The name of the tool.
+    pub tool: String,
+    /// What it is given.
+    pub arguments: Map<String, Value>,
 }
 
-/// The calls of a file.
+/// Why a text is no list of calls.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallsError {
+    /// A line is no call.
+    #[error("line {0} is no call; write {{\"tool\": \"NAME\", \"arguments\": {{}}}}")]
+    Line(usize),
+    /// There are too many.
+    #[error("it has more than {MOST} calls")]
+    TooMany,
+    /// There is none.
+    #[error("it has no call; write {{\"tool\": \"NAME\", \"arguments\": {{}}}}, one a line")]
+    None,
+}
+
+/// The calls of a text, one a line.
 ///
 /// # Errors
 /// The line that is no call.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ToolCall>> {
-    let source = input::read(path).map_err(|useless| wrap::plain(useless.refusal()))?;
-    let lines = source.text().lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let calls = lines.map(|(at, line)| {
-        call_of(line).with_context(|| {
-            format!(
-                "line {} of `{}` is no call; write {{\"tool\": \"NAME\", \"arguments\": {{}}}}",
-                at + 1,
-                path.display()
-            )
-        })
-    });
-    let calls = calls.collect::<anyhow::Result<Vec<_>>>()?;
-    anyhow::ensure!(calls.len() <= MOST, "`{}` has more than {MOST} calls", path.display());
-    Ok(calls)
+///
+/// # Examples
+/// ```
+/// let calls = bailiwick_learn::calls_of("{\"tool\": \"add\", \"arguments\": {\"a\": 1}}\n").unwrap();
+/// assert_eq!(calls[0].tool, "add");
+/// assert!(bailiwick_learn::calls_of("add 1").is_err());
+/// ```
+pub fn calls_of(text: &str) -> Result<Vec<ToolCall>, CallsError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let calls = lines.map(|(at, line)| call_of(line).ok_or(CallsError::Line(at + 1)));
+    let calls = calls.collect::<Result<Vec<_>, _>>()?;
+    match calls.len() {
+        0 => Err(CallsError::None),
+        count if count > MOST => Err(CallsError::TooMany),
+        _ => Ok(calls),
+    }
 }
 
 fn call_of(line: &str) -> Option<ToolCall> {
@@ -53,11 +63,14 @@ fn call_of(line: &str) -> Option<ToolCall> {
     Some(ToolCall { tool, arguments })
 }
 
-/// The least call of each tool that no other call drives.
-pub(super) fn generated(tools: &[ListedTool], calls: &[ToolCall]) -> Vec<ToolCall> {
-    let undriven = tools.iter().filter(|tool| !calls.iter().any(|call| call.tool == tool.name));
-    undriven
-        .map(|tool| ToolCall { tool: tool.name.clone(), arguments: least_object(&tool.schema, 0) })
+/// The least call of each tool, by name and schema, that no other call drives.
+pub fn least_calls<'t>(
+    tools: impl Iterator<Item = (&'t str, &'t Value)>,
+    calls: &[ToolCall],
+) -> Vec<ToolCall> {
+    tools
+        .filter(|(name, _)| !calls.iter().any(|call| call.tool == *name))
+        .map(|(name, schema)| ToolCall { tool: name.to_owned(), arguments: least_object(schema, 0) })
         .collect()
 }
 
@@ -123,10 +136,10 @@ mod tests {
                 "list": { "type": "array", "minItems": 1, "items": { "type": "string" } }, "other": { "type": "string" },
             },
         });
-        let tool = ListedTool { name: "t".to_owned(), schema };
-        let calls = generated(std::slice::from_ref(&tool), &[]);
+        let tools = [("t", &schema)];
+        let calls = least_calls(tools.into_iter(), &[]);
         let wanted = json!({ "path": "a", "mode": "r", "count": 3, "deep": { "x": false }, "list": ["a"] });
         assert_eq!(Value::Object(calls[0].arguments.clone()), wanted);
-        assert_eq!(generated(&[tool], &calls), []);
+        assert_eq!(least_calls(tools.into_iter(), &calls), []);
     }
 }
