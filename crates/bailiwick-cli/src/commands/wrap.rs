@@ -22,7 +22,7 @@ pub(super) mod server_log;
 mod supervise;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -134,6 +134,8 @@ struct WrappedServer {
     asked: PlannedRun,
     /// The manifest, checked on this host.
     checked: Checked,
+    /// The file that its manifest is in, if that is one file.
+    manifest_file: Option<PathBuf>,
     /// Tools that run in processes apart from the base.
     groups: Vec<ToolGroup>,
     /// Code of it that lies in the user's own project.
@@ -195,7 +197,12 @@ impl WrappedServer {
         if args.isolate == Isolate::Tool && groups.is_empty() {
             notes.push(UNSPLIT.to_owned());
         }
-        Ok(Self { name, identity, run, asked, checked, groups, code, notes, is_recorded: !args.no_journal })
+        let manifest_file = match &*files {
+            [only] => only.canonicalize().ok(),
+            _ => None,
+        };
+        let is_recorded = !args.no_journal;
+        Ok(Self { name, identity, run, asked, checked, manifest_file, groups, code, notes, is_recorded })
     }
 
     /// What the journal says of its start. Notes are said aloud too.
