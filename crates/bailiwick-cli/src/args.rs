@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod compile;
+pub(crate) mod console;
 pub(crate) mod guard;
 pub(crate) mod import;
 pub(crate) mod learn;
@@ -116,6 +117,10 @@ pub(crate) enum Command {
     Store(store::Store),
     /// List the wrapped servers that run now
     Ps(ps::Ps),
+    /// Show what tools do, and decide, in a browser
+    Console(console::Console),
+    /// Show the servers that run and the last denials, as they change
+    Top(console::Top),
     /// Show what a wrapped server wrote to stderr
     Logs(ps::Logs),
     /// Serve a confined shell and other tools to any agent, over the Model Context Protocol

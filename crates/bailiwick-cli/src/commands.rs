@@ -4,6 +4,8 @@ mod allows;
 mod approve;
 mod check;
 mod compile;
+#[cfg(target_os = "linux")]
+mod console;
 mod coverage;
 #[cfg(target_os = "linux")]
 mod demo;
@@ -38,6 +40,8 @@ pub(crate) mod serve;
 mod snapshot;
 #[cfg(target_os = "linux")]
 mod store;
+#[cfg(target_os = "linux")]
+mod top;
 mod trust;
 #[cfg(target_os = "linux")]
 mod wrap;
@@ -86,6 +90,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Ps(args) => ps::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Console(args) => console::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => top::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Logs(args) => logs::run(&args),
         #[cfg(target_os = "linux")]
         Command::Purge(args) => purge::run(&args),
@@ -101,6 +109,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Wrap(_)
+        | Command::Console(_)
+        | Command::Top(_)
         | Command::Ps(_)
         | Command::Purge(_)
         | Command::Logs(_) => Ok(elsewhere::refuse()),

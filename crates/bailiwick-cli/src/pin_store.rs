@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_pins::{ServerSurface, SurfaceChange, judge_drift};
+use bailiwick_policy::capability::Capability;
+use bailiwick_policy::manifest::Manifest;
+use bailiwick_policy::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,7 +84,7 @@ impl PinnedServer {
     }
 
     /// What the server says now, as far as it is known.
-    fn surface_now(&self) -> ServerSurface {
+    pub(crate) fn surface_now(&self) -> ServerSurface {
         let mut now = self.surface();
         for (name, value) in &self.waiting {
             match (name.as_str(), value) {
@@ -221,6 +224,54 @@ impl PinnedServer {
         let waiting = self.waiting_grants.iter();
         waiting
             .map(|(project, new)| (project.as_str(), self.granted(project).unwrap_or_default(), new.as_str()))
+    }
+
+    /// Everything that waits, as text: two readings that say the same wait for the same.
+    pub(crate) fn waiting_text(&self) -> String {
+        serde_json::json!([self.pinned, self.waiting, self.granted, self.waiting_grants]).to_string()
+    }
+
+    /// Adds lines to what a tool was granted in a project, if that is known.
+    pub(crate) fn grant_more(
+        &mut self,
+        project: &str,
+        tool: &str,
+        lines: &[Capability],
+    ) -> anyhow::Result<()> {
+        self.regrant(project, tool, |all| all.extend(lines.iter().map(|line| Value::from(line.to_string()))))
+    }
+
+    /// Takes lines out of it.
+    pub(crate) fn grant_less(
+        &mut self,
+        project: &str,
+        tool: &str,
+        lines: &[Capability],
+    ) -> anyhow::Result<()> {
+        let lines: Vec<Value> = lines.iter().map(|line| Value::from(line.to_string())).collect();
+        self.regrant(project, tool, |all| all.retain(|line| !lines.contains(line)))
+    }
+
+    fn regrant(
+        &mut self,
+        project: &str,
+        tool: &str,
+        change: impl FnOnce(&mut Vec<Value>),
+    ) -> anyhow::Result<()> {
+        let Some(known) = self.granted.get_mut(project) else { return Ok(()) };
+        let snapshot = Snapshot::parse(known).map_err(|findings| anyhow::anyhow!("{findings}"))?;
+        let mut manifest = snapshot.manifest().canonical();
+        let tools = manifest.get_mut("tools").and_then(Value::as_array_mut);
+        let named = |one: &&mut Value| one.get("name").and_then(Value::as_str) == Some(tool);
+        let one = tools.and_then(|tools| tools.iter_mut().find(named)).and_then(Value::as_object_mut);
+        let one = one.with_context(|| format!("`{tool}` was not there when the server was accepted"))?;
+        let all = one.entry("capabilities").or_insert_with(|| Value::Array(Vec::new()));
+        change(all.as_array_mut().context("its capabilities are no list")?);
+        let wider =
+            Manifest::parse(&manifest.to_string()).map_err(|findings| anyhow::anyhow!("{findings}"))?;
+        let wider = Snapshot::from_manifest(wider).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+        *known = wider.to_text().map_err(|finding| anyhow::anyhow!("{finding}"))?;
+        Ok(())
     }
 
     /// Whether the same waits as in another reading of the file.

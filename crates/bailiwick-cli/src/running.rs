@@ -30,6 +30,12 @@ pub(crate) struct RunningServer {
     pub(crate) session: Option<String>,
     /// The era of the protocol that its client speaks, once that is known.
     pub(crate) era: Option<String>,
+    /// The file that its manifest is in, if that is one file.
+    #[serde(default)]
+    pub(crate) manifest: Option<PathBuf>,
+    /// The directory that it was started in.
+    #[serde(default)]
+    pub(crate) project: Option<String>,
     pub(crate) calls: u64,
     pub(crate) denials: u64,
 }

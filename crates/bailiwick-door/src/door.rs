@@ -4,6 +4,8 @@
 //! the loopback interface and our port, and `Origin`, if there is one, has to be this very server. Then the token.
 //! Fails closed when: a header is missing, given twice, or is not text.
 
+use std::net::IpAddr;
+
 use http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::uri::Authority;
@@ -21,9 +23,13 @@ const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"
 /// What a request's head is held against.
 #[derive(Debug)]
 pub struct DoorRules {
-    /// The one path that is served.
+    /// The one path that is served; with `/` at its end, every path below it.
     path: &'static str,
     token: Option<Token>,
+    /// Paths that are served without the token.
+    open: &'static [&'static str],
+    /// The one name that `Host` and `Origin` may give; every name of the loopback interface if there is none.
+    name: Option<String>,
 }
 
 /// Why a request does not come in.
@@ -39,33 +45,62 @@ impl DoorRules {
     /// Admits requests for this path that show the token.
     #[must_use]
     pub fn with_token(path: &'static str, token: Token) -> Self {
-        Self { path, token: Some(token) }
+        Self { path, token: Some(token), open: &[], name: None }
     }
 
     /// Admits every process of this machine: only for a service that can do nothing.
     #[must_use]
     pub fn for_everyone(path: &'static str) -> Self {
-        Self { path, token: None }
+        Self { path, token: None, open: &[], name: None }
+    }
+
+    /// Serves these paths without the token: what is there may hold no secret and change nothing.
+    #[must_use]
+    pub fn with_open_paths(mut self, open: &'static [&'static str]) -> Self {
+        self.open = open;
+        self
+    }
+
+    /// Serves under this address alone: another address of the loopback interface may be another user's server, and
+    /// another name of it is another origin.
+    #[must_use]
+    pub fn under_one_name(mut self, address: IpAddr) -> Self {
+        self.name = Some(match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        });
+        self
+    }
+
+    /// Whether a path is served without the token.
+    pub(super) fn is_open(&self, path: &str) -> bool {
+        self.open.contains(&path)
     }
 
     /// Lets a request in, without its credentials.
     pub(super) fn admit(&self, port: u16, head: &mut Parts) -> Result<(), Refusal> {
-        if !named_rightly(port, head) {
+        let name = self.name.as_deref();
+        if !named_rightly(port, name, head) {
             return Err(Refusal::Host);
         }
-        if !is_same_origin(port, &head.headers) {
+        if !is_same_origin(port, name, &head.headers) {
             return Err(Refusal::Origin);
         }
-        if !self.has_token(&head.headers) {
+        let is_open = self.is_open(head.uri.path());
+        if !is_open && !self.has_token(&head.headers) {
             return Err(Refusal::Token);
         }
-        if head.uri.path() != self.path {
+        if !is_open && !self.serves(head.uri.path()) {
             return Err(Refusal::Path);
         }
         for name in CREDENTIALS {
             head.headers.remove(name);
         }
         Ok(())
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        path == self.path || (self.path.ends_with('/') && path.starts_with(self.path))
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -79,26 +114,28 @@ impl DoorRules {
     }
 }
 
-fn named_rightly(port: u16, head: &Parts) -> bool {
-    let named = only(&head.headers, &HOST).is_ok_and(|host| host.is_some_and(|host| is_here(port, host)));
-    named && head.uri.authority().is_none_or(|authority| is_here(port, authority.as_str()))
+fn named_rightly(port: u16, name: Option<&str>, head: &Parts) -> bool {
+    let is_here = |authority: &str| is_here(port, name, authority);
+    let named = only(&head.headers, &HOST).is_ok_and(|host| host.is_some_and(is_here));
+    named && head.uri.authority().is_none_or(|authority| is_here(authority.as_str()))
 }
 
-fn is_same_origin(port: u16, headers: &HeaderMap) -> bool {
+fn is_same_origin(port: u16, name: Option<&str>, headers: &HeaderMap) -> bool {
     match only(headers, &ORIGIN) {
         Ok(None) => true,
-        Ok(Some(origin)) => origin.strip_prefix("http://").is_some_and(|rest| is_here(port, rest)),
+        Ok(Some(origin)) => origin.strip_prefix("http://").is_some_and(|rest| is_here(port, name, rest)),
         Err(Unclear) => false,
     }
 }
 
-/// Whether an authority is a name of the loopback interface with our port.
-fn is_here(port: u16, authority: &str) -> bool {
+/// Whether an authority is this name, or any of the loopback interface, with our port.
+fn is_here(port: u16, name: Option<&str>, authority: &str) -> bool {
     let Ok(authority) = authority.parse::<Authority>() else {
         return false;
     };
     let alone = !authority.as_str().contains('@');
-    let named = NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name));
+    let names = name.as_ref().map_or(&NAMES[..], std::slice::from_ref);
+    let named = names.iter().any(|name| authority.host().eq_ignore_ascii_case(name));
     alone && named && authority.port_u16().unwrap_or(80) == port
 }
 

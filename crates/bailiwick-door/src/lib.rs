@@ -92,6 +92,12 @@ impl Listening {
         self.address.port()
     }
 
+    /// The address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Where clients connect.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
@@ -135,7 +141,7 @@ impl<S: Service> Door<S> {
         if let Err(refusal) = self.entry.admit(self.port, &mut head) {
             return refusal.answer();
         }
-        if !stranger.admit() {
+        if !self.entry.is_open(head.uri.path()) && !stranger.admit() {
             let full =
                 plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many connections as this server holds");
             return closing(retry_after(full, "1"));

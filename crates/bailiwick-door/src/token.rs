@@ -50,8 +50,14 @@ impl Token {
         Ok(kept)
     }
 
+    /// The token, to be handed to a client that has proven itself in another way.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
     /// Whether this is the token.
-    pub(super) fn is(&self, presented: &[u8]) -> bool {
+    pub fn is(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }
 }

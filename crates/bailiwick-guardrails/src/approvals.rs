@@ -1,8 +1,9 @@
 //! Approvals: a person's consent to exactly one call, given outside of the agent.
 //!
-//! An approval is bound to the hash of tool and arguments, is used up by the call it allows, and expires. What waits
-//! for an answer has a short id. Fails closed when the store cannot be read or written.
+//! An approval is bound to the hash of tool and arguments, is used up by the call it allows, and expires. Where that hash
+//! holds the session too, a person may consent to the same call for the rest of it. What waits for an answer has a short id. Fails closed when the store cannot be read or written.
 
+use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,12 +13,16 @@ use super::state::{State, StateFault, VERSION};
 /// How long a question, and then its answer, is good: 15 minutes.
 pub const VALID_US: u64 = 15 * 60 * 1_000_000;
 
-const FILE: &str = "approvals.json";
+/// How long consent for a session is good at most: 12 hours.
+pub const SESSION_US: u64 = 12 * 60 * 60 * 1_000_000;
+
+/// The file, in the state's directory: a reader may look whether it changed.
+pub const FILE: &str = "approvals.json";
 const LOCK: &str = "approvals.lock";
 /// How many questions may wait; the oldest then give way.
 const MAX_WAITING: usize = 256;
-/// How much of the arguments a person is shown.
-const MAX_SHOWN: usize = 2_000;
+/// How many characters of the arguments a person is shown.
+pub const MAX_SHOWN: usize = 2_000;
 
 /// One question, and its answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +41,9 @@ pub struct Pending {
     pub expires: u64,
     /// What a person said.
     pub answer: Option<Answer>,
+    /// Whether its hash holds the session: the same call can be allowed for the rest of it.
+    #[serde(default)]
+    pub of_session: bool,
 }
 
 /// The store.
@@ -51,6 +59,8 @@ struct Stored {
 pub enum Answer {
     /// This call, once.
     Approved,
+    /// This call, as often as it is made in its session.
+    Session,
     /// No.
     Denied,
 }
@@ -79,6 +89,46 @@ pub struct Question<'a> {
     pub question: &'a str,
     /// Now, in microseconds since 1970.
     pub now: u64,
+    /// Whether the hash holds the session.
+    pub of_session: bool,
+}
+
+/// What came of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// It was recorded.
+    Recorded(Pending),
+    /// Nothing waits under this id: it has been answered, used or forgotten.
+    Gone,
+    /// It cannot be allowed for a session: its hash holds none.
+    Sessionless,
+}
+
+impl Answer {
+    /// The word that records have for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Session => "approved-for-session",
+            Self::Denied => "denied",
+        }
+    }
+
+    /// The event that records it, with a person's note if there is one.
+    #[must_use]
+    pub fn event(self, waiting: &Pending, note: &str) -> Event {
+        let decision = match self {
+            Self::Approved | Self::Session => Decision::Allow,
+            Self::Denied => Decision::Deny,
+        };
+        let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+        Event::new(RecordKind::ApprovalDecided)
+            .with_tool(waiting.tool.clone())
+            .with_decision(decision)
+            .with_code(self.word())
+            .with_reason(format!("{} {}{note}", waiting.id, waiting.digest))
+    }
 }
 
 /// Uses up an approval of exactly this call, or leaves a question for a person.
@@ -93,6 +143,7 @@ pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFa
                 all.remove(at);
                 Consulted::Approved
             }
+            Some((_, Some(Answer::Session), _)) => Consulted::Approved,
             Some((_, Some(Answer::Denied), _)) => Consulted::Denied,
             Some((_, None, id)) => Consulted::Waiting(id),
             None => {
@@ -108,6 +159,7 @@ pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFa
                     question: asked.question.to_owned(),
                     expires: asked.now.saturating_add(VALID_US),
                     answer: None,
+                    of_session: asked.of_session,
                 });
                 Consulted::Waiting(id)
             }
@@ -124,23 +176,35 @@ pub fn take(state: &State, digest: Digest, now: u64) -> Result<bool, StateFault>
         return Ok(false);
     }
     change(state, now, |all| {
-        let approved =
-            |one: &Pending| one.digest == digest.to_string() && one.answer == Some(Answer::Approved);
-        let at = all.iter().position(approved);
-        at.map(|at| all.remove(at)).is_some()
+        let one = all.iter().position(|one| one.digest == digest.to_string());
+        match one.and_then(|at| all.get(at).map(|one| (at, one.answer))) {
+            Some((at, Some(Answer::Approved))) => {
+                all.remove(at);
+                true
+            }
+            Some((_, Some(Answer::Session))) => true,
+            Some((_, Some(Answer::Denied) | None)) | None => false,
+        }
     })
 }
 
-/// Records a person's answer; `None` if no question has this id.
+/// Records a person's answer.
 ///
 /// # Errors
 /// If the store cannot be used.
-pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Option<Pending>, StateFault> {
+pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Answered, StateFault> {
     change(state, now, |all| {
-        let one = all.iter_mut().find(|one| one.id == id && one.answer.is_none())?;
+        let Some(one) = all.iter_mut().find(|one| one.id == id && one.answer.is_none()) else {
+            return Answered::Gone;
+        };
+        let valid = match answer {
+            Answer::Session if !one.of_session => return Answered::Sessionless,
+            Answer::Session => SESSION_US,
+            Answer::Approved | Answer::Denied => VALID_US,
+        };
         one.answer = Some(answer);
-        one.expires = now.saturating_add(VALID_US);
-        Some(one.clone())
+        one.expires = now.saturating_add(valid);
+        Answered::Recorded(one.clone())
     })
 }
 
@@ -197,7 +261,7 @@ mod tests {
     use super::*;
 
     fn asked(digest: Digest, now: u64) -> Question<'static> {
-        Question { digest, tool: "shell", arguments: "{}", question: "may it?", now }
+        Question { digest, tool: "shell", arguments: "{}", question: "may it?", now, of_session: false }
     }
 
     #[test]
@@ -207,9 +271,11 @@ mod tests {
         let (this, other) = (Digest::sha256(b"this"), Digest::sha256(b"other"));
         let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
         assert_eq!(consult(&state, &asked(this, 1)).unwrap(), Consulted::Waiting(id.clone()), "asked once");
-        assert!(answer(&state, "nope", Answer::Approved, 2).unwrap().is_none());
-        assert!(answer(&state, &id, Answer::Approved, 2).unwrap().is_some());
-        assert!(answer(&state, &id, Answer::Denied, 2).unwrap().is_none(), "answered already");
+        let answered = |id: &str, given| answer(&state, id, given, 2).unwrap();
+        assert_eq!(answered("nope", Answer::Approved), Answered::Gone);
+        assert_eq!(answered(&id, Answer::Session), Answered::Sessionless, "its hash holds no session");
+        assert!(matches!(answered(&id, Answer::Approved), Answered::Recorded(_)));
+        assert_eq!(answered(&id, Answer::Denied), Answered::Gone, "answered already");
         assert!(matches!(consult(&state, &asked(other, 3)).unwrap(), Consulted::Waiting(_)), "another call");
         assert_eq!(consult(&state, &asked(this, 4)).unwrap(), Consulted::Approved);
         assert!(
@@ -235,13 +301,30 @@ mod tests {
     }
 
     #[test]
+    fn consent_for_a_session_is_for_the_same_call_as_often_as_it_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        let (this, other) = (Digest::sha256(b"this"), Digest::sha256(b"other"));
+        let of_session = |digest, now| Question { of_session: true, ..asked(digest, now) };
+        let Consulted::Waiting(id) = consult(&state, &of_session(this, 0)).unwrap() else {
+            panic!("it waits")
+        };
+        assert!(matches!(answer(&state, &id, Answer::Session, 0).unwrap(), Answered::Recorded(_)));
+        for now in [1, VALID_US + 1, SESSION_US - 1] {
+            assert_eq!(consult(&state, &of_session(this, now)).unwrap(), Consulted::Approved);
+            assert!(take(&state, this, now).unwrap() && !take(&state, other, now).unwrap());
+        }
+        assert!(!take(&state, this, SESSION_US).unwrap(), "over");
+    }
+
+    #[test]
     fn a_store_of_the_first_version_is_read_and_one_of_a_newer_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(&dir.path().join("state")).unwrap();
         let one = r#"{"id":"1a2b","digest":"d","tool":"t","arguments":"{}","question":"q","expires":9,"answer":null}"#;
         state.replace(FILE, format!("[{one}]").as_bytes(), false).unwrap();
         assert_eq!(pending(&state, 0).unwrap().len(), 1);
-        assert!(answer(&state, "1a2b", Answer::Denied, 0).unwrap().is_some());
+        assert!(matches!(answer(&state, "1a2b", Answer::Denied, 0).unwrap(), Answered::Recorded(_)));
         let written: Value = serde_json::from_slice(&state.read(FILE).unwrap().unwrap()).unwrap();
         assert_eq!((&written["version"], &written["questions"][0]["answer"]), (&1.into(), &"denied".into()));
         let newer = format!(r#"{{"version":{},"questions":{{}}}}"#, VERSION + 1);

@@ -343,7 +343,14 @@ impl Watch {
             return Ok(if approved { Decision::Allow } else { Decision::Ask(question.to_owned()) });
         }
         let tool = call.id();
-        let asked = Question { digest, tool: &tool, arguments: call.json(), question, now: self.now };
+        let asked = Question {
+            digest,
+            tool: &tool,
+            arguments: call.json(),
+            question,
+            now: self.now,
+            of_session: false,
+        };
         let missing = |message: String| Decision::Deny(Denial::new(DenialCode::ConsentMissing, message));
         Ok(match approvals::consult(&self.state, &asked)? {
             Consulted::Approved => Decision::Allow,

@@ -3,7 +3,7 @@
 use super::fault::{During, JournalFault};
 use crate::format::SessionId;
 use crate::private;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,20 @@ impl Layout {
             head.or_else(|| segment_name(name).map(|(owner, _)| owner)).and_then(|owner| owner.parse().ok())
         };
         Ok(self.names()?.iter().filter_map(owner).collect())
+    }
+
+    /// The numbers of the segments of every session that has one, ascending. The directory is listed once.
+    pub(super) fn all_segments(&self) -> Result<BTreeMap<SessionId, Vec<u32>>, JournalFault> {
+        let mut all: BTreeMap<SessionId, Vec<u32>> = BTreeMap::new();
+        for name in self.names()? {
+            if let Some((owner, number)) = segment_name(&name)
+                && let Ok(session) = owner.parse()
+            {
+                all.entry(session).or_default().push(number);
+            }
+        }
+        all.values_mut().for_each(|numbers| numbers.sort_unstable());
+        Ok(all)
     }
 
     /// Makes what was created, renamed or removed in the directory durable.

@@ -20,6 +20,7 @@
 
 mod clock;
 mod fault;
+mod follow;
 pub mod format;
 mod handle;
 mod heads;
@@ -40,11 +41,12 @@ mod writer;
 
 pub use clock::now_us;
 pub use fault::{Cause, JournalFault};
+pub use follow::{Follow, ReadPlace};
 pub use handle::{Ack, Journal};
 pub use key::{fingerprint, local_fingerprint};
 pub use name::new_session;
 pub use own_dirs::OwnDirs;
-pub use read::{Filter, Follow, Found, Listed, Unreadable, last_records, records, sessions};
+pub use read::{Filter, Found, Listed, Unreadable, last_records, records, sessions};
 pub use redact::{Body, Redaction};
 pub use retain::{Retained, retain};
 pub use shared::SharedJournal;

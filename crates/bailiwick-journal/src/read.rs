@@ -1,11 +1,11 @@
-//! Reading the journal: records by session, tool, decision and time, and following it as it grows.
+//! Reading the journal: records by session, tool, decision and time.
 //!
 //! A reader needs no lock and judges nothing: whether the lines are genuine is [`verify`](super::verify())'s
 //! question. A line that is not a record is handed out as such, with its place.
 use super::fault::{During, JournalFault};
 use super::layout::{self, Layout};
 use crate::format::{Decision, Line, LineError, MAX_LINE, Record, RecordKind, SessionId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Filter {
             && self.tool.as_ref().is_none_or(|tool| line.is_for_tool(tool))
     }
 
-    fn wants_session(&self, session: &SessionId) -> bool {
+    pub(super) fn wants_session(&self, session: &SessionId) -> bool {
         self.session.as_ref().is_none_or(|only| only == session)
     }
 }
@@ -125,13 +125,14 @@ pub struct Listed {
 /// The sessions of `dir`, by name. Reads no more of each than its end.
 pub fn sessions(dir: &Path) -> Result<Vec<Listed>, JournalFault> {
     let layout = Layout::for_reading(dir);
+    let all = layout.all_segments()?;
     let list = |session: SessionId| {
-        let numbers = layout.segments(&session)?;
+        let numbers = all.get(&session).map_or(&[][..], Vec::as_slice);
         let (mut bytes, mut last) = (0, None);
-        for number in &numbers {
+        for number in numbers {
             let path = layout.segment(&session, *number);
             let len = layout::open_existing(&path)?.metadata().during("look at", &path)?.len();
-            let end = read_from(&path, len.saturating_sub(2 * MAX_LINE as u64))?;
+            let end = read_from(&path, len.saturating_sub(2 * MAX_LINE as u64), u64::MAX)?;
             bytes += len;
             last = last_time(&end).or(last);
         }
@@ -146,7 +147,7 @@ fn last_time(end: &[u8]) -> Option<u64> {
 }
 
 /// The wanted records of the whole lines of `text`; `before` lines precede it in the file.
-fn scan(file: &Path, text: &[u8], before: usize, filter: &Filter) -> impl Iterator<Item = Found> {
+pub(super) fn scan(file: &Path, text: &[u8], before: usize, filter: &Filter) -> impl Iterator<Item = Found> {
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
     lines.enumerate().filter_map(move |(at, line)| match Line::parse(line) {
         Ok(line) => filter.wants(&line).then(|| line.record()).flatten().map(Ok),
@@ -154,79 +155,13 @@ fn scan(file: &Path, text: &[u8], before: usize, filter: &Filter) -> impl Iterat
     })
 }
 
-/// Follows a journal as it grows, across rotation and new sessions.
-pub struct Follow {
-    layout: Layout,
-    filter: Filter,
-    places: BTreeMap<SessionId, Place>,
-}
-
-/// How far a session was read.
-#[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    number: u32,
-    offset: u64,
-    lines: usize,
-}
-
-impl Place {
-    /// The place behind the whole lines of `text`, which starts here.
-    fn after(self, text: &[u8]) -> Self {
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines = text.iter().filter(|byte| **byte == b'\n').count();
-        Self { offset: self.offset + whole as u64, lines: self.lines + lines, ..self }
-    }
-}
-
-impl Follow {
-    /// Follows from the beginning of what is there.
-    pub fn from_start(dir: &Path, filter: Filter) -> Self {
-        Self { layout: Layout::for_reading(dir), filter, places: BTreeMap::new() }
-    }
-
-    /// Follows from the end of what is there.
-    pub fn from_end(dir: &Path, filter: Filter) -> Result<Self, JournalFault> {
-        let mut follow = Self::from_start(dir, filter);
-        for session in follow.layout.sessions()? {
-            if let Some(number) = follow.layout.segments(&session)?.pop() {
-                let text = layout::read_all(&follow.layout.segment(&session, number))?;
-                follow.places.insert(session, Place { number, ..Place::default() }.after(&text));
-            }
-        }
-        Ok(follow)
-    }
-
-    /// What was added since the last time. Does not wait: the caller decides how often to look.
-    pub fn poll(&mut self) -> Result<Vec<Found>, JournalFault> {
-        let mut found = Vec::new();
-        for session in self.layout.sessions()? {
-            if !self.filter.wants_session(&session) {
-                continue;
-            }
-            let place = self.places.entry(session.clone()).or_default();
-            for number in self.layout.segments(&session)? {
-                if number < place.number {
-                    continue;
-                }
-                if number > place.number {
-                    *place = Place { number, ..Place::default() };
-                }
-                let file = self.layout.segment(&session, number);
-                let text = read_from(&file, place.offset)?;
-                found.extend(scan(&file, &text, place.lines, &self.filter));
-                *place = place.after(&text);
-            }
-        }
-        Ok(found)
-    }
-}
-
-fn read_from(path: &Path, offset: u64) -> Result<Vec<u8>, JournalFault> {
+/// At most so many bytes of a file, from here.
+pub(super) fn read_from(path: &Path, offset: u64, most: u64) -> Result<Vec<u8>, JournalFault> {
     let mut bytes = Vec::new();
     if layout::is_there(path)? {
         let mut file = layout::open_existing(path)?;
         file.seek(SeekFrom::Start(offset)).during("read", path)?;
-        file.read_to_end(&mut bytes).during("read", path)?;
+        file.take(most).read_to_end(&mut bytes).during("read", path)?;
     }
     Ok(bytes)
 }

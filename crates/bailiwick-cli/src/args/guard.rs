@@ -6,6 +6,7 @@ use bailiwick_clients::hooks::{AGENTS, Agent, GENERIC, agent};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::console::ConsentFor;
 use super::{AnswerFormat, Format};
 
 /// Arguments of `guard`.
@@ -162,12 +163,20 @@ pub(crate) struct Trust {
 #[command(after_help = "Example:
   bailiwick pending
   bailiwick approve 1a2b3c4d
+  bailiwick approve 1a2b3c4d --for session --note 'seen with the team'
 
-An approval is for exactly that call, once, within 15 minutes.
+An approval is for exactly that call, once, within 15 minutes; `--for session` lets the same call run again until its
+session ends, for 12 hours at most.
 Exit codes: 0 done · 1 not confirmed, or nothing waits under this id · 2 usage · 5 fault")]
 pub(crate) struct Answer {
     /// What waits; see `bailiwick pending`.
     pub(crate) id: String,
+    /// How far consent goes; calls of hooks belong to no session.
+    #[arg(long = "for", value_enum, default_value = "once", value_name = "HOW-OFTEN")]
+    pub(crate) reach: ConsentFor,
+    /// A note for the record.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) note: String,
     /// Do not ask.
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -1,14 +1,14 @@
 //! `bailiwick approve`, `deny` and `pending`: a person's answer to a call that waits for one.
 
 use bailiwick_guardrails::Consent;
-use bailiwick_guardrails::approvals::{self, Answer as Given, Pending};
-use bailiwick_journal::format::{Decision, Event, RecordKind};
+use bailiwick_guardrails::approvals::{self, Answer as Given, Answered, Pending};
 use serde_json::json;
 
 use super::hook::act;
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
+use crate::args::console::ConsentFor;
 use crate::args::guard::{Answer as Args, Pending as PendingArgs};
 use crate::render::{escape, json, style};
 use crate::{facts, terminal};
@@ -19,23 +19,28 @@ pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
     let Some(waiting) = waiting else {
         return Ok(refused(Exit::Found, &format!("nothing waits as `{}`; see `bailiwick pending`", args.id)));
     };
-    let (given, decision, word) = match consent {
-        Consent::Given => (Given::Approved, Decision::Allow, "approved"),
-        Consent::Refused => (Given::Denied, Decision::Deny, "denied"),
+    let (given, often) = match (consent, args.reach) {
+        (Consent::Given, ConsentFor::Once) => (Given::Approved, "once"),
+        (Consent::Given, ConsentFor::Session) => (Given::Session, "for this session"),
+        (Consent::Refused, _) => (Given::Denied, ""),
     };
-    let question = format!("{}May it run, once?", shown(&waiting));
+    let question = format!("{}May it run, {often}?", shown(&waiting));
     // A no needs no second thought.
     if consent == Consent::Given && !args.yes && terminal::confirm(&question)? != Some(true) {
         return Ok(refused(Exit::Found, "not approved: confirm at a terminal, or say --yes"));
     }
-    if approvals::answer(&state, &args.id, given, now)?.is_none() {
-        return Ok(refused(Exit::Found, &format!("nothing waits as `{}` any more", args.id)));
-    }
-    let event = Event::new(RecordKind::ApprovalDecided)
-        .with_tool(waiting.tool.clone())
-        .with_decision(decision)
-        .with_code(word);
-    act(event.with_reason(format!("{} {}", waiting.id, waiting.digest)));
+    let waiting = match approvals::answer(&state, &args.id, given, now)? {
+        Answered::Recorded(waiting) => waiting,
+        Answered::Gone => {
+            return Ok(refused(Exit::Found, &format!("nothing waits as `{}` any more", args.id)));
+        }
+        Answered::Sessionless => {
+            let why = format!("`{}` belongs to no session: leave out `--for session`", args.id);
+            return Ok(refused(Exit::Found, &why));
+        }
+    };
+    act(given.event(&waiting, args.note.trim()));
+    let word = if given == Given::Denied { "denied" } else { "approved" };
     let text = format!("{}: {word} {}\n{}", style::good("ok"), escape::line(&waiting.id), shown(&waiting));
     Ok(Answer::result(Exit::Fine, text))
 }

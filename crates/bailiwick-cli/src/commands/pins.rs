@@ -109,7 +109,7 @@ fn shown(server: &PinnedServer) -> String {
 }
 
 /// What one snapshot allows and the other does not.
-fn wider(old: &str, new: &str) -> Vec<String> {
+pub(super) fn wider(old: &str, new: &str) -> Vec<String> {
     let read = |text: &str| Snapshot::parse(text).map_err(|findings| findings.to_string());
     let diff =
         read(old).and_then(|old| Diff::between(&old, &read(new)?).map_err(|findings| findings.to_string()));

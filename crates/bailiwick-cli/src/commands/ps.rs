@@ -31,7 +31,7 @@ fn pins(server: &RunningServer) -> Option<(usize, usize)> {
     Some(pinned.map_or((0, 0), |pinned| (pinned.tool_count(), pinned.changes().len())))
 }
 
-fn as_json(server: &RunningServer) -> serde_json::Value {
+pub(super) fn as_json(server: &RunningServer) -> serde_json::Value {
     let (own, others) = running::memory(server.pid);
     let pins = pins(server).map(|(tools, waiting)| json!({ "tools": tools, "waiting": waiting }));
     json!({
@@ -81,7 +81,7 @@ fn as_text(server: &RunningServer) -> String {
 }
 
 /// Megabytes with one digit behind the point.
-fn megabytes(bytes: u64) -> String {
+pub(super) fn megabytes(bytes: u64) -> String {
     let tenths = bytes / 100_000;
     format!("{}.{}", tenths / 10, tenths % 10)
 }

@@ -23,7 +23,7 @@ pub(super) mod server_log;
 mod supervise;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -126,6 +126,8 @@ struct WrappedServer {
     asked: PlannedRun,
     /// The manifest, checked on this host.
     checked: Checked,
+    /// The file that its manifest is in, if that is one file.
+    manifest_file: Option<PathBuf>,
     /// Tools that run in processes apart from the base.
     groups: Vec<ToolGroup>,
     /// Code of it that lies in the user's own project.
@@ -190,6 +192,10 @@ impl WrappedServer {
         if args.isolate == Isolate::Tool && groups.is_empty() {
             notes.push(UNSPLIT.to_owned());
         }
+        let manifest_file = match &*files {
+            [only] => only.canonicalize().ok(),
+            _ => None,
+        };
         let plans = std::iter::once(&asked).chain(groups.iter().map(|group| &group.asked));
         let plans: Vec<&Plan> = plans.map(|asked| &asked.plan).collect();
         let secrets = match args.url {
@@ -198,7 +204,7 @@ impl WrappedServer {
             None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
         };
         let is_recorded = !args.no_journal;
-        Ok(Self { name, identity, run, asked, checked, groups, code, secrets, notes, is_recorded })
+        Ok(Self { name, identity, run, asked, checked, manifest_file, groups, code, secrets, notes, is_recorded })
     }
 
     /// What the journal says of its start. Notes are said aloud too.

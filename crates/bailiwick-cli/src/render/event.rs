@@ -3,7 +3,7 @@
 //! For programs a record is its line of the journal, member for member: what was read, `hash` included, whether or
 //! not it holds. For people, every text of an event is escaped: tools and servers write what they like.
 
-use bailiwick_journal::format::{Chain, Decision, Event, Point, Record, RecordBody};
+use bailiwick_journal::format::{Decision, Event, Record};
 use serde_json::Value;
 
 use super::{escape, style};
@@ -32,17 +32,7 @@ impl Clock {
 
 /// The record as a line of JSON, without a newline.
 pub(crate) fn json_line(record: &Record) -> String {
-    let chain = Chain::genesis(record.session.clone()).in_version(record.version);
-    let before = record.seq.checked_sub(1).map(|seq| Point { seq, hash: record.prev });
-    let mut chain = before.into_iter().fold(chain, Chain::after);
-    let mut line = Vec::new();
-    match &record.entry {
-        RecordBody::Event(event) => chain.push_event(event, &mut line),
-        RecordBody::Seal(seal, signature) => chain.push_seal(seal, |_| *signature, &mut line),
-    };
-    let line = String::from_utf8_lossy(&line);
-    let (body, _) = line.rsplit_once(",\"hash\":").unwrap_or((&line, ""));
-    format!("{body},\"hash\":\"{}\"}}", record.hash)
+    record.to_line()
 }
 
 /// The record as a value, to be put into a document.

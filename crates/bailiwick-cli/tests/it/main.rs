@@ -12,6 +12,7 @@
 )]
 
 mod cli;
+mod console;
 mod escape;
 mod house;
 mod journal;

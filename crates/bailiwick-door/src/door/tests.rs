@@ -131,3 +131,34 @@ fn credentials_stay_at_the_door() {
     }
     assert!(head.headers.contains_key("mcp-method"));
 }
+
+#[test]
+fn a_server_under_one_name_knows_no_other() {
+    let one = |headers: &[(&str, &str)]| {
+        let rules = DoorRules::for_everyone("/mcp").under_one_name(std::net::Ipv4Addr::LOCALHOST.into());
+        rules.admit(PORT, &mut head(headers))
+    };
+    let here = "127.0.0.1:4321";
+    assert_eq!(one(&[("host", here)]), Ok(()));
+    assert_eq!(one(&[("host", here), ("origin", "http://127.0.0.1:4321")]), Ok(()));
+    for other in ["localhost:4321", "[::1]:4321", "127.0.0.1:4322"] {
+        assert_eq!(one(&[("host", other)]), Err(Refusal::Host), "{other}");
+        let origin = format!("http://{other}");
+        assert_eq!(one(&[("host", here), ("origin", &origin)]), Err(Refusal::Origin), "{origin}");
+    }
+    assert_eq!(one(&[("host", here), ("origin", "null")]), Err(Refusal::Origin));
+}
+
+#[test]
+fn open_paths_need_no_token_and_others_below_do() {
+    let token = || Token::random().unwrap();
+    let rules = |token| DoorRules::with_token("/api/", token).with_open_paths(&["/", "/a.js"]);
+    let host = ("host", "localhost:4321");
+    let admit = |path: &str| rules(token()).admit(PORT, &mut at(path, &[host]));
+    assert_eq!((admit("/"), admit("/a.js")), (Ok(()), Ok(())));
+    for closed in ["/api/state", "/api/", "/a.js/", "/A.js", "//", "/api", "/../api/state", "/%2e%2e/a.js"] {
+        assert_eq!(admit(closed), Err(Refusal::Token), "{closed}");
+    }
+    let foreign = rules(token()).admit(PORT, &mut at("/a.js", &[host, ("origin", "http://evil.example")]));
+    assert_eq!(foreign, Err(Refusal::Origin), "open to this origin alone");
+}

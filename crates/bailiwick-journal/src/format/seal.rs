@@ -3,7 +3,7 @@
 //!
 //! A seal signs [`SEAL_DOMAIN`](super::SEAL_DOMAIN) and the canonical JSON of its record without `sig` and
 //! `hash`: everything it says, and through `prev` everything before it.
-use super::{Digest, Event, Point, SessionId, Signature};
+use super::{Chain, Digest, Event, Point, SessionId, Signature};
 
 /// The kinds of seal, with names that never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,5 +101,21 @@ impl Record {
             RecordBody::Event(event) => event.time(),
             RecordBody::Seal(seal, _) => seal.time,
         }
+    }
+
+    /// The record as a line of JSON, member for member as it was read, `hash` included, whether or not that holds. Without
+    /// a newline.
+    pub fn to_line(&self) -> String {
+        let chain = Chain::genesis(self.session.clone()).in_version(self.version);
+        let before = self.seq.checked_sub(1).map(|seq| Point { seq, hash: self.prev });
+        let mut chain = before.into_iter().fold(chain, Chain::after);
+        let mut line = Vec::new();
+        match &self.entry {
+            RecordBody::Event(event) => chain.push_event(event, &mut line),
+            RecordBody::Seal(seal, signature) => chain.push_seal(seal, |_| *signature, &mut line),
+        };
+        let line = String::from_utf8_lossy(&line);
+        let (body, _) = line.rsplit_once(",\"hash\":").unwrap_or((&line, ""));
+        format!("{body},\"hash\":\"{}\"}}", self.hash)
     }
 }

@@ -4,11 +4,13 @@
 //! by one call, and expires. A tool of high or critical risk is never asked about through the client: some clients answer by
 //! themselves. Fails closed when the store cannot be used: that is no consent.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use bailiwick_guard::{Approver, Call, Consent};
-use bailiwick_guardrails::approvals::{Consulted, Question, consult, take};
+use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
 use bailiwick_guardrails::{State, digest};
 use bailiwick_journal::new_session;
 use bailiwick_mcp::relay::{
@@ -20,10 +22,31 @@ use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::pins::KeptPins;
+use crate::commands::console;
 use crate::facts;
 
 /// The longest arguments that a person is asked about at a client: what is shown is what runs.
 const MAX_SHOWN: usize = 4_000;
+
+/// How long a call is held where a console is there: clients wait a minute for an answer.
+const HOLD: Duration = Duration::from_secs(45);
+/// How often the store is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often it is looked whether the console is still there.
+const LOOK_FOR_CONSOLE: Duration = Duration::from_millis(500);
+
+/// What the store says, and what a person can do.
+enum Asked {
+    Approved,
+    Refused(String),
+    Waiting(String),
+}
+
+/// When a file was replaced last, and its length.
+fn changed_at(file: &Path) -> Option<(SystemTime, u64)> {
+    let found = std::fs::symlink_metadata(file).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
 
 /// Asks the person at the client, or the store that `bailiwick approve` writes to. Clones are the same.
 #[derive(Clone)]
@@ -80,10 +103,12 @@ impl Approvals {
             ClientConsent::Given => return Consent::Given,
             ClientConsent::Refused => "the person at the client refused it".to_owned(),
             ClientConsent::Asked => "the person at the client is asked".to_owned(),
-            ClientConsent::Unavailable => match self.ask_store(&tool, digest, &call.args, question) {
-                Ok(()) => return Consent::Given,
-                Err(advice) => advice,
-            },
+            ClientConsent::Unavailable => {
+                match self.ask_and_hold(&tool, digest, &call.args, question).await {
+                    Asked::Approved => return Consent::Given,
+                    Asked::Refused(advice) | Asked::Waiting(advice) => advice,
+                }
+            }
         };
         *self.0.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), advice));
         Consent::Refused
@@ -104,17 +129,42 @@ impl Approvals {
         ask_client(&ClientQuestion { digest: digest.to_string(), message }).await
     }
 
-    /// Uses up an approval; else what a person can do.
-    fn ask_store(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Result<(), String> {
-        let arguments = args.to_string();
-        let asked = Question { digest, tool, arguments: &arguments, question, now: facts::now_us() };
-        match consult(&self.0.state, &asked) {
-            Ok(Consulted::Approved) => Ok(()),
-            Ok(Consulted::Denied) => Err("a person refused it".to_owned()),
-            Ok(Consulted::Waiting(id)) => {
-                Err(format!("a person can allow it with `bailiwick approve {id}`; call again after that"))
+    /// Asks the store, and holds the call while a console is there where a person can answer.
+    async fn ask_and_hold(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Asked {
+        let file = self.0.state.dir().join(FILE);
+        let (since, mut looked) = (Instant::now(), Instant::now());
+        let mut stamp = changed_at(&file);
+        let mut asked = self.ask_store(tool, digest, args, question);
+        let mut is_there = console::is_there();
+        while matches!(asked, Asked::Waiting(_)) && is_there && since.elapsed() < HOLD {
+            tokio::time::sleep(LOOK).await;
+            let now = changed_at(&file);
+            if now != stamp {
+                stamp = now;
+                asked = self.ask_store(tool, digest, args, question);
             }
-            Err(fault) => Err(fault.to_string()),
+            if looked.elapsed() > LOOK_FOR_CONSOLE {
+                looked = Instant::now();
+                is_there = console::is_there();
+            }
+        }
+        asked
+    }
+
+    /// Uses up an approval; else what a person can do.
+    fn ask_store(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Asked {
+        let arguments = args.to_string();
+        let now = facts::now_us();
+        let asked = Question { digest, tool, arguments: &arguments, question, now, of_session: true };
+        match consult(&self.0.state, &asked) {
+            Ok(Consulted::Approved) => Asked::Approved,
+            Ok(Consulted::Denied) => Asked::Refused("a person refused it".to_owned()),
+            Ok(Consulted::Waiting(id)) => {
+                let how =
+                    format!("a person can allow it with `bailiwick approve {id}`; call again after that");
+                Asked::Waiting(how)
+            }
+            Err(fault) => Asked::Refused(fault.to_string()),
         }
     }
 }
@@ -155,8 +205,10 @@ impl ClientGate for Approvals {
                 let (what, digest) = self.bound(&format!("[client] {}", feature.as_str()), params);
                 let question =
                     format!("may the server `{}` use `{}` of its client?", self.0.server, feature.as_str());
-                self.ask_store(&what, digest, params, &question)
-                    .map_or_else(FeatureVerdict::Refused, |()| FeatureVerdict::Open)
+                match self.ask_store(&what, digest, params, &question) {
+                    Asked::Approved => FeatureVerdict::Open,
+                    Asked::Refused(why) | Asked::Waiting(why) => FeatureVerdict::Refused(why),
+                }
             }
         }
     }

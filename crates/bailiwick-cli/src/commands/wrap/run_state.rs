@@ -40,6 +40,8 @@ impl RunState {
             authority: authority.map(|lines| lines.iter().map(ToString::to_string).collect()),
             session: server.is_recorded.then(|| journal.session().to_string()),
             era: None,
+            manifest: server.manifest_file.clone(),
+            project: facts::here().ok().map(|dir| dir.display().to_string()),
             calls: 0,
             denials: 0,
         };

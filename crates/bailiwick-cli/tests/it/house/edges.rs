@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -27,6 +27,10 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ("bailiwick-layer", &["bailiwick-policy"]),
     ("bailiwick-learn", &["bailiwick-policy"]),
     ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
+    (
+        "bailiwick-console",
+        &["bailiwick-door", "bailiwick-guardrails", "bailiwick-journal", "bailiwick-policy"],
+    ),
     (
         "bailiwick-launch",
         &[
@@ -72,6 +76,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "bailiwick-clients",
             "bailiwick-compile",
             "bailiwick-confine",
+            "bailiwick-console",
             "bailiwick-door",
             "bailiwick-egress",
             "bailiwick-guard",

@@ -1,0 +1,96 @@
+//! `bailiwick console`: the page that shows what tools do, and where a person decides.
+//!
+//! The page and what stands behind it are `bailiwick-console`; here are the address, the code, and the lock that tells
+//! wrapped servers that a person can be asked here.
+
+mod host;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use bailiwick_console::{Console, ConsoleOptions, OneTimeCode};
+use bailiwick_door::Listening;
+use bailiwick_journal::private;
+
+use self::host::ThisHost;
+use super::serve::until_signalled;
+use super::trust::state;
+use crate::answer::{Answer, Exit};
+use crate::args::console::Console as Args;
+use crate::render::style;
+use crate::{facts, terminal};
+
+/// Held, shared, by every console that can answer.
+const LOCK: &str = "console.lock";
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
+    let state = state()?;
+    let directory = state.dir().to_path_buf();
+    let journal =
+        facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    let options = ConsoleOptions { journal, state, watches_only: args.watch };
+    let _presence = if args.watch { None } else { Some(held_lock(&directory)?) };
+    until_signalled(|stop| async move {
+        let listening = Listening::bind(args.listen).await?;
+        let (console, token, code) = Console::new(options, ThisHost::default())?;
+        let link = format!("{}#code={}", listening.url("/"), code.reveal());
+        terminal::remark(&format!("{}: {link}\nthe code is good once\n", style::strong("console")));
+        let _link_file = if args.open { opened(&directory, &listening, &code)? } else { None };
+        console.serve(listening, token, stop.cancelled_owned()).await;
+        Ok(())
+    })?;
+    Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// Whether a console runs that can answer. Without a state directory there is none.
+pub(super) fn is_there() -> bool {
+    let Some(path) = facts::state_dir().map(|dir| dir.join(LOCK)) else { return false };
+    let Ok(file) = private::options().read(true).open(path) else { return false };
+    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+}
+
+fn held_lock(directory: &Path) -> anyhow::Result<File> {
+    let path = directory.join(LOCK);
+    let file = private::options().read(true).append(true).create(true).open(&path);
+    let file = file.with_context(|| format!("cannot open `{}`", path.display()))?;
+    file.lock_shared().with_context(|| format!("cannot lock `{}`", path.display()))?;
+    Ok(file)
+}
+
+/// A page that leads to the console, gone when this is dropped.
+struct LinkFile(PathBuf);
+
+impl Drop for LinkFile {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// Has the browser open a file that only the user can read: arguments of programs are there for every user.
+fn opened(directory: &Path, listening: &Listening, code: &OneTimeCode) -> anyhow::Result<Option<LinkFile>> {
+    let path = directory.join(format!("console-{}.html", listening.port()));
+    // The port is ours: a file that is there was left by a console that has ended.
+    drop(std::fs::remove_file(&path));
+    let mut file = private::options().write(true).create_new(true).open(&path)?;
+    let link = LinkFile(path);
+    let to = format!("{}#code={}", listening.url("/"), code.reveal());
+    writeln!(
+        file,
+        "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={to}\"><title>Bailiwick console</title>"
+    )?;
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = Command::new(opener)
+        .arg(&link.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if started.is_err() {
+        terminal::remark(&format!("`{opener}` is not there: open the address above in your browser\n"));
+        return Ok(None);
+    }
+    Ok(Some(link))
+}

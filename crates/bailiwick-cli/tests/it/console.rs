@@ -1,0 +1,144 @@
+//! `bailiwick console` and `top`: who may come in, and the page in a real browser.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use bailiwick_testkit::skip;
+
+/// A console over a home of its own.
+struct Served {
+    home: tempfile::TempDir,
+    child: Child,
+    port: u16,
+    code: String,
+}
+
+fn bailiwick(home: &tempfile::TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
+    command.args(args).env_clear().env("HOME", home.path()).current_dir(home.path());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+impl Served {
+    fn new(options: &[&str]) -> Self {
+        let home = tempfile::Builder::new().prefix("bailiwick-console").tempdir_in("/var/tmp").unwrap();
+        let mut command = bailiwick(&home, &["console"]);
+        let mut child = command.args(options).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = said.find_map(|line| line.ok().filter(|line| line.contains("#code="))).expect("an address");
+        let (_, rest) = line.split_once("http://127.0.0.1:").expect("an address");
+        let (port, code) = rest.split_once("/#code=").expect("a code");
+        Self { port: port.parse().unwrap(), code: code.to_owned(), home, child }
+    }
+
+    /// The status and the body of an answer.
+    fn ask(&self, method: &str, path: &str, head: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let port = self.port;
+        let length = body.len();
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n{body}"
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn a_console_lets_in_who_has_the_code_and_ends_in_order() {
+    let mut served = Served::new(&[]);
+    assert_eq!(served.ask("GET", "/", "", "").0, 200);
+    assert_eq!(served.ask("GET", "/api/state", "", "").0, 401);
+    let (status, answer) = served.ask("POST", "/enter", "", &served.code);
+    let token = serde_json::from_str::<serde_json::Value>(&answer).unwrap()["token"].as_str().unwrap().to_owned();
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let (read, state) = served.ask("GET", "/api/state", &bearer, "");
+    assert_eq!((status, read), (200, 200));
+    assert!(state.contains("\"watches_only\":false") && !state.contains(&token), "{state}");
+    assert_eq!(served.ask("POST", "/enter", "", &served.code).0, 403, "the code is good once");
+    let id = rustix::process::Pid::from_child(&served.child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_code_is_in_no_argument_and_its_file_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tools = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let noted = home.path().join("noted");
+    let opener = tools.path().join("xdg-open");
+    let script = format!("#!/bin/sh\nstat -c %a \"$1\" > {0}.mode; cat \"$1\" > {0}.text; echo \"$*\" > {0}\n", noted.display());
+    std::fs::write(&opener, script).unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = bailiwick(&home, &["console", "--open"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", tools.path().display()));
+    let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.find_map(|line| line.ok().filter(|line| line.contains("#code="))).expect("an address");
+    let code = line.split("#code=").nth(1).unwrap().to_owned();
+    while !noted.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+    let file = PathBuf::from(read(noted.clone()).trim());
+    assert_eq!(read(noted.with_extension("mode")).trim(), "600");
+    assert!(read(noted.with_extension("text")).contains(&code) && !read(noted).contains(&code));
+    let arguments = read(PathBuf::from(format!("/proc/{}/cmdline", child.id())));
+    assert!(!arguments.contains(&code));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(!file.exists(), "it goes with the console");
+}
+
+#[test]
+fn only_the_loopback_interface_is_served() {
+    let home = tempfile::tempdir().unwrap();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let output = bailiwick(&home, &["console", "--listen", address]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{address}");
+    }
+}
+
+#[test]
+fn a_table_is_there_without_a_server() {
+    let served = Served::new(&["--watch"]);
+    let output = bailiwick(&served.home, &["top"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("no wrapped server runs") && text.contains("nothing was denied"), "{text}");
+}
+
+/// The whole page, driven by `tests/console/drive.mjs`, which says what holds.
+#[test]
+fn the_page_does_in_a_real_browser_what_it_says() {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let modules = cache.map(|cache| cache.join("bailiwick/console/node_modules")).unwrap_or_default();
+    let browser = ["/usr/bin/chromium", "/usr/bin/chromium-headless-shell"].iter().any(|path| PathBuf::from(path).exists());
+    if !browser || !modules.join("playwright-core").is_dir() || !modules.join("axe-core").is_dir() {
+        return skip("chromium, playwright-core or axe-core is not installed; `scripts/test` installs them");
+    }
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/console/drive.mjs");
+    let program = bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
+    let mut command = Command::new("node");
+    command.arg(script).env("BAILIWICK", program);
+    if std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all") {
+        command.arg("--full");
+    }
+    let output = command.output().expect("node starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}

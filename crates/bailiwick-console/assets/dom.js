@@ -1,0 +1,114 @@
+// Elements and text. All text becomes text nodes: nothing here, or anywhere in this page, reads markup from a string.
+// What comes from tools and servers goes through `seen`, which shows every character that hides or reorders as a mark.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, props, kids) {
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") for (const [type, act] of Object.entries(value)) node.addEventListener(type, act);
+    else if (name === "value") node.value = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(node, kids);
+  return node;
+}
+
+export function add(node, ...kids) {
+  for (const kid of [kids].flat(Infinity)) {
+    if (kid === undefined || kid === null || kid === false) continue;
+    node.append(kid instanceof Node ? kid : document.createTextNode(String(kid)));
+  }
+  return node;
+}
+
+export const h = (tag, props, ...kids) => fill(document.createElement(tag), props, kids);
+export const s = (tag, props, ...kids) => fill(document.createElementNS(SVG, tag), props, kids);
+export const empty = (node) => { while (node.firstChild) node.removeChild(node.firstChild); return node; };
+
+// Replaces what is in `root`; the control that had the focus, known by its data-key, has it again.
+export function refill(root, ...kids) {
+  const active = document.activeElement;
+  const key = active && root.contains(active) ? active.getAttribute("data-key") : null;
+  add(empty(root), kids);
+  if (key) for (const node of root.querySelectorAll("[data-key]")) if (node.getAttribute("data-key") === key) { node.focus(); break; }
+}
+
+const NAMES = {
+  0x00ad: "SOFT HYPHEN", 0x200b: "ZERO WIDTH SPACE", 0x200c: "ZERO WIDTH NON-JOINER",
+  0x200d: "ZERO WIDTH JOINER", 0x200e: "LEFT-TO-RIGHT MARK", 0x200f: "RIGHT-TO-LEFT MARK", 0x202a: "LEFT-TO-RIGHT EMBEDDING",
+  0x202b: "RIGHT-TO-LEFT EMBEDDING", 0x202c: "POP DIRECTIONAL FORMATTING", 0x202d: "LEFT-TO-RIGHT OVERRIDE",
+  0x202e: "RIGHT-TO-LEFT OVERRIDE", 0x2060: "WORD JOINER", 0x2066: "LEFT-TO-RIGHT ISOLATE", 0x2067: "RIGHT-TO-LEFT ISOLATE",
+  0x2068: "FIRST STRONG ISOLATE", 0x2069: "POP DIRECTIONAL ISOLATE", 0xfeff: "BYTE ORDER MARK", 0x1b: "ESCAPE", 0x0a: "LINE FEED",
+  0x09: "TAB", 0x00: "NULL", 0x00a0: "NO-BREAK SPACE", 0x2028: "LINE SEPARATOR", 0x2029: "PARAGRAPH SEPARATOR",
+};
+const ODD = /[\p{C}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u;
+const code = (point) => "U+" + point.toString(16).toUpperCase().padStart(4, "0");
+
+// The same with every odd character spelt out: for titles and labels, which hold no elements.
+export const spelt = (text) => Array.from(String(text ?? ""), (c) => (ODD.test(c) ? "\u27e8" + code(c.codePointAt(0)) + "\u27e9" : c)).join("");
+
+// Text that others wrote. `lines` keeps line breaks and tabs; `most` is how many characters are shown.
+export function seen(text, { most = 600, lines = false, tag = "span", cls = "" } = {}) {
+  const all = String(text ?? "");
+  const node = h(tag, { class: ("seen " + cls).trim(), dir: "ltr" });
+  let shown = 0, run = "";
+  const flush = () => { if (run) node.append(document.createTextNode(run)); run = ""; };
+  for (const c of all) {
+    if (shown >= most) break;
+    shown += c.length;
+    if (!ODD.test(c) || (lines && (c === "\n" || c === "\t"))) { run += c; continue; }
+    flush();
+    const point = c.codePointAt(0);
+    const name = NAMES[point];
+    const sign = point === 10 ? "\u23ce" : point === 9 ? "\u21e5" : code(point);
+    node.append(h("span", { class: "mark", title: code(point) + (name ? " " + name : "") }, sign));
+  }
+  flush();
+  if (shown < all.length) node.append(h("span", { class: "cut" }, ` \u2026 ${number(all.length - shown)} more characters`));
+  return node;
+}
+
+// A block of text, all of it a step at a time.
+export function block(text, label) {
+  const all = String(text ?? "");
+  const box = h("div", { class: "code", tabindex: "0", role: "group", "aria-label": label });
+  const show = (most) => refill(box, seen(all, { most, lines: true, tag: "pre" }),
+    all.length > most && h("button", { class: "quiet", type: "button", "data-key": "more", on: { click: () => show(most * 8) } }, "Show more"));
+  show(4000);
+  return box;
+}
+
+const counted = new Intl.NumberFormat("en");
+export const number = (value) => counted.format(value);
+export const plural = (count, one, more) => `${number(count)} ${count === 1 ? one : more || one + "s"}`;
+export const ms = (us) => us === undefined ? "" : us < 1000 ? `${us} \u00b5s` : us < 1e6 ? `${(us / 1000).toFixed(us < 1e4 ? 1 : 0)} ms` : `${(us / 1e6).toFixed(1)} s`;
+export const bytes = (n) => n < 1e3 ? `${n} B` : n < 1e6 ? `${(n / 1e3).toFixed(0)} kB` : n < 1e9 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e9).toFixed(1)} GB`;
+export function clock(us) {
+  const at = new Date(us / 1000);
+  return Number.isNaN(at.getTime()) ? "unknown time" : at.toLocaleTimeString("en-GB", { hour12: false });
+}
+export function date(us) {
+  const at = new Date(us / 1000);
+  return Number.isNaN(at.getTime()) ? "unknown time" : at.toISOString().replace("T", " ").slice(0, 19) + " UTC";
+}
+export function ago(us) {
+  const sec = Math.max(0, Math.round(Date.now() / 1000 - us / 1e6));
+  if (sec < 60) return "just now";
+  if (sec < 3600) return `${Math.floor(sec / 60)} min ago`;
+  if (sec < 86400) return `${Math.floor(sec / 3600)} h ago`;
+  return `${plural(Math.floor(sec / 86400), "day")} ago`;
+}
+
+// Shapes of the page's own, from a fixed table.
+const ICONS = {
+  now: "M3 12h4l3-8 4 16 3-8h4", stream: "M4 6h16M4 12h16M4 18h10", waiting: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18",
+  drift: "M7 4v16M17 4v16M7 8h10M7 16h10", map: "M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 9", charts: "M4 20V4M4 20h16M8 16v-4M12 16V8M16 16v-6",
+  journal: "M6 3h10l3 3v15H6zM9 9h7M9 13h7M9 17h4", allow: "M5 12.5l4.5 4.5L19 7.5", deny: "M6 6l12 12M18 6L6 18", ask: "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.5",
+  info: "M12 11v6M12 7.5v.5", close: "M6 6l12 12M18 6L6 18", pause: "M9 5v14M15 5v14", play: "M7 5l11 7-11 7z", bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 2h-15zM10.5 21h3",
+  search: "M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M15.5 15.5L20 20", shield: "M5 4h14v9c0 4.5-3 7-7 8.5-4-1.5-7-4-7-8.5z",
+};
+export const icon = (name) => s("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: ICONS[name] || ICONS.info }));
+
+export const nothing = (name, title, ...more) => h("div", { class: "nothing" }, h("div", { class: "badge" }, icon(name)), h("h2", {}, title), h("div", { class: "more" }, more));
+export const pill = (cls, text) => h("span", { class: "pill " + cls }, text);

@@ -1,0 +1,99 @@
+// Waiting: calls that a person has to answer, each with what runs and until when.
+
+import { h, seen, block, refill, icon, nothing, pill, spelt } from "/dom.js";
+import { post } from "/link.js";
+import { data, watch, watchesOnly } from "/store.js";
+
+const split = (tool) => { const at = tool.indexOf("/"); return at > 0 ? [tool.slice(0, at), tool.slice(at + 1)] : ["", tool]; };
+
+// Paths and addresses that the arguments name.
+function named(value, found = []) {
+  if (typeof value === "string") { if (/^(\/|~\/|\.\.?\/)/.test(value) || /^[a-z][a-z0-9+.-]*:\/\//i.test(value)) found.push(value); }
+  else if (value && typeof value === "object") for (const one of Object.values(value)) named(one, found);
+  return found;
+}
+
+function card(one, ctx, answered) {
+  const [server, tool] = split(one.tool);
+  let text = one.arguments, touches = [];
+  try { const parsed = JSON.parse(text); touches = named(parsed); text = JSON.stringify(parsed, null, 2); } catch { /* shown as it stands */ }
+  const note = h("input", { type: "text", maxlength: "500", placeholder: "A note for the record (optional)", "aria-label": "A note for the record", "data-key": one.id + "note" });
+  const left = h("span", { class: "left" });
+  const buttons = h("div", { class: "buttons" });
+  const act = async (answer) => {
+    for (const button of buttons.children) button.disabled = true;
+    try {
+      await post("/api/answer", { id: one.id, digest: one.digest, answer, note: note.value });
+      ctx.toast({ once: "Allowed once", session: "Allowed for this session", deny: "Denied" }[answer] + ": " + spelt(tool), answer === "deny" ? "" : "good");
+      answered(one.id);
+    } catch (fault) {
+      ctx.failed(fault);
+      if (fault.status === 409) answered(one.id); else for (const button of buttons.children) button.disabled = false;
+    }
+  };
+  const button = (answer, cls, label) => h("button", { type: "button", class: cls, "data-key": one.id + answer, disabled: watchesOnly(), on: { click: () => act(answer) } }, label);
+  buttons.append(button("once", "primary", "Allow once"), ...(one.of_session ? [button("session", "", "Allow for this session")] : []), button("deny", "danger", "Deny"));
+  const node = h("article", { class: "card ask", "data-id": one.id },
+    h("header", {}, h("span", { class: "tag ask" }, icon("ask")), h("h2", {}, seen(tool, { most: 120 })), server && h("span", { class: "faint" }, "of ", seen(server, { most: 80 })), h("span", { class: "push" }), left),
+    h("p", { class: "why" }, seen(one.question, { most: 1000 })),
+    block(text, "Arguments of " + spelt(tool)),
+    one.is_shortened && h("p", { class: "bad" }, "The arguments are longer than what is shown. Allow only what you can see."),
+    touches.length > 0 && h("p", { class: "touches" }, h("b", {}, "Names "), touches.slice(0, 8).map((path) => [h("code", {}, seen(path, { most: 160 })), " "])),
+    note, buttons, h("p", { class: "faint small" }, "Answers this exact call. In a terminal: ", h("code", {}, "bailiwick approve " + one.id)));
+  return { node, left };
+}
+
+export function mount(root, ctx) {
+  const bell = h("button", { type: "button", class: "quiet", on: { click: async () => { await Notification.requestPermission(); showBell(); } } });
+  const list = h("div", { class: "stack" });
+  root.append(h("div", { class: "head" }, h("h1", {}, "Waiting"), h("span", { class: "push" }), bell), list);
+  const showBell = () => {
+    const may = "Notification" in window ? Notification.permission : "denied";
+    refill(bell, icon("bell"), may === "granted" ? "Notifications are on" : may === "denied" ? "Notifications are blocked" : "Notify me");
+    bell.disabled = may !== "default";
+  };
+  const cards = new Map();
+  const drop = (id) => { const found = cards.get(id); if (found) { found.node.remove(); cards.delete(id); } show(); };
+  const done = new Set();
+  const answered = (id) => { done.add(id); drop(id); };
+  const blank = h("div", {});
+  list.append(blank);
+  const show = () => {
+    const all = data.waiting.all.filter((one) => !done.has(one.id));
+    const ids = new Set(all.map((one) => one.id));
+    for (const id of [...cards.keys()]) if (!ids.has(id)) { cards.get(id).node.remove(); cards.delete(id); }
+    for (const one of all) if (!cards.has(one.id)) { const made = card(one, ctx, answered); cards.set(one.id, made); list.append(made.node); }
+    if (data.waiting.fault) refill(blank, h("p", { class: "bad" }, seen(data.waiting.fault)));
+    else if (all.length) refill(blank);
+    else refill(blank, nothing("waiting", "Nothing waits for you", h("p", {}, "A call appears here when a rule asks for a person: a tool with ", h("code", {}, "confirm = true"), ", or a guardrail with ", h("code", {}, 'action = "ask"'), "."), h("p", {}, "While this page is open, the call is held until you answer.")));
+    tick();
+  };
+  const tick = () => {
+    for (const one of data.waiting.all) {
+      const found = cards.get(one.id);
+      if (!found) continue;
+      const sec = Math.max(0, Math.round(one.expires_us / 1e6 - Date.now() / 1000));
+      refill(found.left, pill(sec < 60 ? "deny" : "plain", sec ? `${Math.floor(sec / 60)}:${String(sec % 60).padStart(2, "0")} left` : "over"));
+    }
+  };
+  showBell();
+  show();
+  const timer = setInterval(tick, 1000);
+  return { update: (all) => { if (all.has("waiting") || all.has("state")) show(); }, end: () => clearInterval(timer) };
+}
+
+// Says that something waits, where that was asked for and the page is not looked at.
+export function notifier() {
+  const known = new Set(data.waiting.all.map((one) => one.id));
+  watch((all) => {
+    if (!all.has("waiting")) return;
+    for (const one of data.waiting.all) {
+      if (known.has(one.id)) continue;
+      known.add(one.id);
+      if ("Notification" in window && Notification.permission === "granted" && document.visibilityState === "hidden") {
+        const note = new Notification("A call waits for you", { body: spelt(one.tool).slice(0, 120), tag: one.id, icon: "/icon.svg" });
+        note.onclick = () => { window.focus(); location.hash = "#waiting"; };
+      }
+    }
+  });
+}
