@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -21,6 +21,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
+    ("bailiwick-fleet", &[]),
     ("bailiwick-pins", &[]),
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
