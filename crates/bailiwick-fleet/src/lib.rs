@@ -13,6 +13,8 @@
 //! | [`checkpoint`] | heads of the tree: text, signatures, witnesses, and which head may follow which |
 //! | [`state`] | what verified entries mean |
 //! | [`protocol`] | requests and answers between machine and hub |
+//! | [`admin`] | requests of people and hubs beside those |
+//! | [`inventory`] | where machines differ |
 //!
 //! Fails closed when: an entry has an unknown version or is not in its canonical form, a signature or a proof does not verify, or
 //! a file is longer or shorter than its place in the tree says.
@@ -36,9 +38,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod checkpoint;
 pub mod entry;
 mod hash;
+pub mod inventory;
 pub mod merkle;
 pub mod note;
 pub mod protocol;
