@@ -35,9 +35,8 @@ use tokio_util::sync::CancellationToken;
 pub use answer::{Answer, closing, filled, plain, read_body, retry_after, with_header};
 pub use door::DoorRules;
 pub use limits::Limits;
+pub use strangers::{Stranger, Strangers};
 pub use token::{Token, TokenFault, TokenFile};
-
-use strangers::{Stranger, Strangers};
 
 /// Answers the requests that were let in.
 pub trait Service: Send + Sync + 'static {

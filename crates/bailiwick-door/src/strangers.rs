@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All of them, and the places of those that are strangers no more.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub struct Strangers {
     waiting: Mutex<VecDeque<(u64, CancellationToken)>>,
     most: usize,
     next: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Strangers {
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Stranger {
+pub struct Stranger {
     all: Arc<Strangers>,
     id: u64,
     /// Another took its place.
@@ -34,13 +34,15 @@ pub(super) struct Stranger {
 
 impl Strangers {
     /// At most `most` strangers, and `known` connections that are none.
-    pub(super) fn new(most: usize, known: usize) -> Arc<Self> {
+    #[must_use]
+    pub fn new(most: usize, known: usize) -> Arc<Self> {
         let known = Arc::new(Semaphore::new(known));
         Arc::new(Self { waiting: Mutex::default(), most, next: AtomicU64::new(0), known })
     }
 
     /// Lets a connection in. The oldest stranger goes if there are too many.
-    pub(super) fn enter(self: &Arc<Self>) -> Arc<Stranger> {
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Arc<Stranger> {
         let stranger = Stranger {
             all: Arc::clone(self),
             id: self.next.fetch_add(1, Ordering::Relaxed),
@@ -59,7 +61,7 @@ impl Strangers {
     }
 
     /// Closes the oldest.
-    pub(super) fn evict(&self) {
+    pub fn evict(&self) {
         if let Some((_, oldest)) = self.locked().pop_front() {
             oldest.cancel();
         }
@@ -76,7 +78,8 @@ impl Strangers {
 
 impl Stranger {
     /// It has shown the token. Whether there is a place for it among those that have.
-    pub(super) fn admit(&self) -> bool {
+    #[must_use]
+    pub fn admit(&self) -> bool {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if place.is_none() {
             *place = Arc::clone(&self.all.known).try_acquire_owned().ok();
@@ -91,7 +94,7 @@ impl Stranger {
     }
 
     /// Ends when the connection has to go: another took its place, or it showed no token for so long.
-    pub(super) async fn must_go(&self, moment: Duration) {
+    pub async fn must_go(&self, moment: Duration) {
         tokio::select! {
             () = self.evicted.cancelled() => {}
             () = tokio::time::sleep(moment) => {}

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -21,6 +21,8 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
+    ("bailiwick-fleet", &[]),
+    ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
@@ -97,7 +99,8 @@ const ALLOWED: [(&str, &[&str]); 23] = [
 ];
 
 /// Outside crates that only one crate of ours may name.
-const RESERVED: [(&str, &str); 1] = [("anyhow", "bailiwick-cli")];
+const RESERVED: [(&str, &str); 3] =
+    [("anyhow", "bailiwick-cli"), ("tokio-postgres", "bailiwick-hub"), ("x509-parser", "bailiwick-hub")];
 
 /// One `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]` line of a workspace crate.
 struct Edge {

@@ -1,0 +1,80 @@
+//! Ids that hubs and machines draw, and the texts that requests may bring.
+
+use std::fmt::Write as _;
+
+use crate::database::StoreError;
+
+/// A random id: 32 hexadecimal digits.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn draw() -> Result<String, StoreError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|fault| StoreError::Down(format!("no random bytes: {fault}")))?;
+    Ok(hex(&bytes))
+}
+
+/// Lower-case hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whether this is an id: 8 to 64 of `a-z0-9-`. It can stand in paths, file names, log lines and terminals.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    (8..=64).contains(&text.len())
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+/// Whether this is a name: 1 to 128 letters, digits and `._:/@+-`, so that terminals and log lines take it as it is.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte))
+}
+
+/// Whether this is text for people: at most `most` bytes, no control characters but line feeds and tabs.
+#[must_use]
+pub fn is_text(text: &str, most: usize) -> bool {
+    text.len() <= most && !text.chars().any(|letter| letter.is_control() && letter != '\n' && letter != '\t')
+}
+
+/// Whether this is 64 lower-case hexadecimal digits.
+#[must_use]
+pub fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_have_no_letters_with_a_meaning_elsewhere() {
+        assert!(is_id(&draw().unwrap()) && is_id("a-request-1"));
+        for wrong in [
+            "",
+            "short",
+            "has space",
+            "Upper-case",
+            "../../etc/passwd",
+            "x';DROP TABLE--",
+            &"a".repeat(65),
+            "a\0bcdefgh",
+            "ünïcödë-id",
+        ] {
+            assert!(!is_id(wrong), "{wrong:?}");
+        }
+        assert!(is_name("@scope/server:1.2.3"));
+        for wrong in ["", "a b", "a'b", "a\u{202e}b", "a\nb", "a;b", &"a".repeat(129)] {
+            assert!(!is_name(wrong), "{wrong:?}");
+        }
+        assert!(is_text("a\nb\tü", 10) && !is_text("\u{1b}[2J", 10) && !is_text("abc", 2));
+        assert!(is_digest(&"0f".repeat(32)) && !is_digest(&"0F".repeat(32)));
+    }
+}

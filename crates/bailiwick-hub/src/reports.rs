@@ -1,0 +1,176 @@
+//! What machines report: their inventory, and the heads of their journals.
+//!
+//! Heads are gathered, and every `anchor` interval one entry of the log names the SHA-256 of all that are new. A head that goes back, or
+//! that has another hash at the same place, is refused and stays on record: a journal was truncated or rewritten.
+
+use std::collections::BTreeSet;
+
+use bailiwick_fleet::Hash;
+use bailiwick_fleet::entry::{EntryBody, HeadBatch, JournalHead, encode_heads};
+use bailiwick_fleet::protocol::{HeadReport, InventoryReport, MemberRow};
+use tokio_postgres::Row;
+
+use crate::audit::{self, Audited};
+use crate::database::StoreError;
+use crate::effect::Effect;
+use crate::hub::Hub;
+use crate::id;
+use crate::members::{Member, labels_of, role_of};
+use crate::refusal::HubError;
+use crate::sequence::{self, Append, signed, unsigned};
+
+/// The most sessions in one report.
+const MAX_HEADS: usize = 256;
+/// The most bytes of one inventory.
+const MAX_INVENTORY: usize = 64 << 10;
+/// The most heads in one batch.
+const MAX_BATCH: i64 = 20_000;
+
+/// Stores what runs on a machine.
+///
+/// # Errors
+/// If it is wrong, or the database does not answer.
+pub async fn inventory(hub: &Hub, machine: &Member, report: &InventoryReport) -> Result<(), HubError> {
+    let are_plain = report.servers.len() <= 1000
+        && id::is_name(&report.version)
+        && report.servers.iter().all(|server| {
+            id::is_name(&server.server)
+                && server.enforcement.iter().all(|(axis, level)| id::is_name(axis) && id::is_name(level))
+        });
+    if !are_plain {
+        return Err(HubError::wrong(
+            "inventory",
+            "at most 1000 servers, with names of letters, digits and `._:/@+-`",
+        ));
+    }
+    let text = serde_json::to_string(report).map_err(|why| HubError::wrong("inventory", why.to_string()))?;
+    if text.len() > MAX_INVENTORY {
+        return Err(HubError::wrong("inventory", format!("an inventory has at most {MAX_INVENTORY} bytes")));
+    }
+    let sql = "INSERT INTO inventory (machine, body) VALUES ($1, $2) \
+               ON CONFLICT (machine) DO UPDATE SET body = excluded.body, reported_at = now()";
+    hub.database.with(async |client| Ok(client.execute(sql, &[&machine.id, &text]).await?)).await?;
+    Ok(())
+}
+
+/// Members with their inventory, in the order of their ids, from behind `after`.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn members(hub: &Hub, after: &str, limit: i64) -> Result<Vec<MemberRow>, HubError> {
+    let sql = "SELECT m.id, m.role, m.labels, i.body, FLOOR(EXTRACT(EPOCH FROM i.reported_at) * 1000)::INT8 \
+               FROM member m LEFT JOIN inventory i ON i.machine = m.id \
+               WHERE m.revoked_at IS NULL AND m.id > $1 ORDER BY m.id LIMIT $2";
+    let rows = hub.database.with(async |client| Ok(client.query(sql, &[&after, &limit]).await?)).await?;
+    Ok(rows.iter().map(member_row).collect::<Result<_, StoreError>>()?)
+}
+
+fn member_row(row: &Row) -> Result<MemberRow, StoreError> {
+    let (role, inventory): (String, Option<String>) = (row.try_get(1)?, row.try_get(3)?);
+    let broken = |what: &str| StoreError::Broken(format!("a stored {what} cannot be read"));
+    let inventory =
+        inventory.map(|text| serde_json::from_str(&text)).transpose().map_err(|_| broken("inventory"))?;
+    Ok(MemberRow {
+        member: row.try_get(0)?,
+        role: role_of(&role).ok_or_else(|| broken("role"))?,
+        labels: labels_of(row.try_get(2)?)?,
+        seen_ms: row.try_get::<_, Option<i64>>(4)?.map(unsigned).transpose()?,
+        inventory,
+    })
+}
+
+/// Stores the heads of a machine's journal.
+///
+/// # Errors
+/// If one is another machine's, or goes back.
+pub async fn heads(hub: &Hub, machine: &Member, report: &HeadReport) -> Result<(), HubError> {
+    let are_own = report.heads.len() <= MAX_HEADS
+        && report.heads.iter().all(|head| head.machine == machine.id && id::is_name(&head.session));
+    if !are_own {
+        return Err(HubError::wrong(
+            "heads",
+            format!("at most {MAX_HEADS} heads, all of the machine that sends them"),
+        ));
+    }
+    let back = hub.database.with(async |client| store_heads(client, machine, report).await).await?;
+    match back {
+        None => Ok(()),
+        Some(session) => Err(HubError::conflict(
+            "journal-went-back",
+            format!("the journal of the session `{session}` is behind or beside what was anchored"),
+        )),
+    }
+}
+
+/// The session whose head goes back, if one does. The others are stored.
+async fn store_heads(
+    client: &mut tokio_postgres::Client,
+    machine: &Member,
+    report: &HeadReport,
+) -> Result<Option<String>, StoreError> {
+    let transaction = client.transaction().await?;
+    let sql = "INSERT INTO journal_head (machine, session, seq, hash, head) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (machine, session) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, head = excluded.head, \
+               is_anchored = false, reported_at = now() \
+               WHERE journal_head.seq < excluded.seq";
+    let stored = transaction.prepare(sql).await?;
+    let same = transaction
+        .prepare("SELECT 1 FROM journal_head WHERE machine = $1 AND session = $2 AND seq = $3 AND hash = $4")
+        .await?;
+    let mut back = None;
+    for head in &report.heads {
+        let (seq, hash) = (signed(head.seq)?, head.hash.to_string());
+        let text = serde_json::to_string(head).map_err(|why| StoreError::Refused(why.to_string()))?;
+        let changed = transaction.execute(&stored, &[&machine.id, &head.session, &seq, &hash, &text]).await?;
+        if changed == 0
+            && transaction.query_opt(&same, &[&machine.id, &head.session, &seq, &hash]).await?.is_none()
+        {
+            let detail = format!("seq {seq} hash {hash}");
+            let row = Audited {
+                actor: &machine.id,
+                action: "journal-went-back",
+                subject: &head.session,
+                detail: &detail,
+            };
+            audit::write(&transaction, &row).await?;
+            back = Some(head.session.clone());
+        }
+    }
+    transaction.commit().await?;
+    Ok(back)
+}
+
+/// Names all new heads in the log.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn anchor(hub: &Hub) -> Result<Option<u64>, StoreError> {
+    let sql = "SELECT head FROM journal_head WHERE NOT is_anchored ORDER BY reported_at LIMIT $1";
+    let rows = hub.database.with(async |client| Ok(client.query(sql, &[&MAX_BATCH]).await?)).await?;
+    let mut heads: BTreeSet<JournalHead> = BTreeSet::new();
+    for row in &rows {
+        let text: String = row.try_get(0)?;
+        heads.insert(
+            serde_json::from_str(&text).map_err(|why| StoreError::Broken(format!("a stored head: {why}")))?,
+        );
+    }
+    if heads.is_empty() {
+        return Ok(None);
+    }
+    let body = encode_heads(&heads).map_err(|why| StoreError::Refused(why.to_string()))?;
+    let sha256 = Hash::sha256(&body);
+    let length = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let batch = HeadBatch { sha256, count: length(heads.len()), bytes: length(body.len()) };
+    let rows = heads.iter().map(|head| Ok((head.machine.clone(), head.session.clone(), signed(head.seq)?)));
+    let rows = rows.collect::<Result<_, StoreError>>()?;
+    let hash = sha256.to_string();
+    let asked = Append {
+        request: format!("heads-{hash}"),
+        by: hub.keys.settings.name.clone(),
+        body: EntryBody::Heads(batch),
+        effects: vec![Effect::KeepHeads { hash, body, rows }],
+    };
+    let index = sequence::append(&hub.database, &asked).await?;
+    hub.poke();
+    Ok(Some(index))
+}
