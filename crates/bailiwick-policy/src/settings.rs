@@ -168,10 +168,7 @@ fn secret_setting(entry: &TableEntry<'_>, found: &mut Collector) -> Option<Secre
         let read = |item: &document::Node<'_>| item.place(BrokerHost::new(item.text(Code::CaveatsShape)?));
         items.iter().filter_map(|item| found.keep(read(item))).collect()
     });
-    let oauth = match fields.optional("oauth") {
-        Some(node) => Some(oauth_setting(node, found)),
-        None => None,
-    };
+    let oauth = fields.optional("oauth").map(|node| oauth_setting(node, found));
     fields.finish(Code::CaveatsShape, found);
     let oauth = match oauth {
         Some(read) => Some(read?),
