@@ -287,7 +287,14 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
 /// What a server answers, each call after the other, and what is said on stderr.
 fn answers_of(mut wrapped: Wrapped, calls: &[Value]) -> (Vec<Value>, String) {
     wrapped.initialize();
-    let answers = calls.iter().map(|call| wrapped.ask(call)).collect();
+    let mut answers = Vec::new();
+    for call in calls {
+        let mut said = wrapped.ask(call);
+        while said["id"] != call["id"] {
+            said = wrapped.next();
+        }
+        answers.push(said);
+    }
     (answers, wrapped.end().1)
 }
 

@@ -267,9 +267,11 @@ fn several_that_find_the_login_expired_renew_it_once() {
     let (state, issuer) = (waiting.parameter("state").to_owned(), issuer(&guarded));
     assert_eq!(waiting.come_back(&format!("code=good-code&state={state}&iss={issuer}")), "200");
     assert_eq!(waiting.end().0, Some(0));
-    let mut all: Vec<Wrapped> = (0..6).map(|_| wrap(&world, &url, &[])).collect();
-    for wrapped in &mut all {
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let mut wrapped = wrap(&world, &url, &[]);
         wrapped.initialize();
+        all.push(wrapped);
     }
     *guarded.token.lock().expect("a lock") = "not-a-token".to_owned();
     for wrapped in &mut all {
