@@ -204,7 +204,9 @@ fn path_in(
 
 fn strip_file_scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once(':')?;
-    scheme.trim_start().eq_ignore_ascii_case("file").then_some(rest)
+    // Parsers of URLs drop what is not printed.
+    let printed = scheme.bytes().filter(|byte| *byte > b' ').map(|byte| byte.to_ascii_lowercase());
+    printed.eq(*b"file").then_some(rest)
 }
 
 /// Whether the text is a URI of some other kind, which names nothing on this machine.
@@ -217,6 +219,9 @@ fn has_other_scheme(text: &str) -> bool {
 
 /// The decoded path of a `file:` URI, with or without an authority.
 fn file_uri_path(rest: &str) -> Result<String, &'static str> {
+    if rest.contains(['\t', '\n', '\r', '\\']) {
+        return Err("its URI has a character that parsers of URLs drop, or read as `/`");
+    }
     let path = match rest.strip_prefix("//") {
         None => rest,
         Some(after) => {

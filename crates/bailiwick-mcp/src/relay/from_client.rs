@@ -358,7 +358,7 @@ fn notification(shared: &Shared, method: &str, params: &Map<String, Value>, line
     if method == "notifications/cancelled" {
         let id = params.get("requestId").and_then(RequestKey::from_value);
         // Who waits for the answer hears that there will be none.
-        drop(id.and_then(|id| shared.waiting.end(&id)));
+        id.into_iter().for_each(|id| shared.waiting.cancel(id));
     }
 }
 

@@ -74,6 +74,7 @@ fn one_line(mut text: Vec<u8>) -> Vec<u8> {
 /// An answer to one of the client's requests.
 fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
     let Some(reply) = shared.waiting.end(id) else {
+        shared.waiting.end_cancelled(id);
         return shared.note("the server answered a request that is not open; the answer was dropped");
     };
     let too_large = || {

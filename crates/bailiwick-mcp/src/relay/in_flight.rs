@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many calls that have ended are remembered, at least, for those who hear late of what happened.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 1024;
 
 /// Not yet.
 const NEVER: u64 = u64::MAX;
@@ -125,7 +125,7 @@ mod tests {
             at(moment, || calls.begin(&call));
             call.end();
         }
-        assert_eq!(calls.at(19_999 - 4000), ["odd", "open"]);
+        assert_eq!(calls.at(19_999 - 1000), ["odd", "open"]);
         assert_eq!(calls.at(19_998), ["even", "open"]);
         assert!(calls.calls.lock().unwrap().len() <= 2 * REMEMBERED);
     }

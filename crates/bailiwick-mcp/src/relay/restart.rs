@@ -129,7 +129,7 @@ impl Kept {
         lines.has_room().await;
         match self.client.next().await {
             Ok(Frame::Whole(line)) => {
-                if let Some(line) = self.talk.from_client(line) {
+                if let Some(line) = self.talk.line_of_client(line) {
                     lines.push(line);
                 }
             }
@@ -179,7 +179,7 @@ impl Kept {
             };
             match self.beside_or_gone(lines, next, &gone).await {
                 Ok(Frame::Whole(line)) => {
-                    if let Some(line) = self.talk.from_server(line) {
+                    if let Some(line) = self.talk.line_of_server(line) {
                         self.to_relay.push(line);
                     }
                 }
@@ -210,7 +210,7 @@ impl Kept {
 
 impl Talk {
     /// A line of the client, as the process is told it.
-    fn from_client(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
+    fn line_of_client(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
         let read = ServerMessage::read(&line)?;
         match (read.method.as_deref(), read.id.and_then(RequestKey::from_raw)) {
             (Some(method), Some(id)) => {
@@ -232,7 +232,7 @@ impl Talk {
     }
 
     /// A line of the process, as the client is told it.
-    fn from_server(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
+    fn line_of_server(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
         let Some(read) = ServerMessage::read(&line) else { return Some(with_newline(line)) };
         match (read.method.is_some(), read.id.and_then(RequestKey::from_raw)) {
             (false, Some(id)) => drop(self.waiting.remove(&id)),
@@ -261,4 +261,58 @@ impl Talk {
 
 fn with_newline(line: Vec<u8>) -> Vec<u8> {
     super::from_client::with_newline(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(talk: &mut Talk, text: &str) -> Option<String> {
+        let line = talk.line_of_client(text.as_bytes().to_vec())?;
+        Some(String::from_utf8(line).unwrap().trim_end().to_owned())
+    }
+
+    fn server(talk: &mut Talk, text: &str) -> Option<String> {
+        let line = talk.line_of_server(text.as_bytes().to_vec())?;
+        Some(String::from_utf8(line).unwrap().trim_end().to_owned())
+    }
+
+    #[test]
+    fn an_answer_to_a_process_that_has_ended_never_reaches_the_next_one() {
+        let mut talk = Talk::default();
+        let asks = r#"{"id":1,"method":"roots/list"}"#;
+        assert_eq!(
+            server(&mut talk, asks).unwrap(),
+            asks,
+            "the first process is not in the way of its client"
+        );
+        let answer = r#"{"id":1,"result":{"roots":[]}}"#;
+        assert_eq!(client(&mut talk, answer).unwrap(), answer);
+        assert_eq!(server(&mut talk, asks).unwrap(), asks);
+        talk.end_process();
+        let again = server(&mut talk, r#"{"id":1,"method":"elicitation/create"}"#).unwrap();
+        assert_eq!(again, r#"{"id":"bailiwick-restarted-1-1","method":"elicitation/create"}"#);
+        assert_eq!(client(&mut talk, answer), None, "it answers the first process");
+        let own = r#"{"id":"bailiwick-restarted-1-1","result":{"action":"accept"}}"#;
+        assert_eq!(client(&mut talk, own).unwrap(), r#"{"id":1,"result":{"action":"accept"}}"#);
+        assert_eq!(client(&mut talk, own), None, "an answer counts once");
+        server(&mut talk, r#"{"id":1,"method":"elicitation/create"}"#).unwrap();
+        talk.end_process();
+        assert_eq!(client(&mut talk, &own.replace("1-1", "1-2")), None);
+    }
+
+    #[test]
+    fn only_a_session_that_was_opened_is_opened_again() {
+        let mut talk = Talk::default();
+        let opening = r#"{"id":"o","method":"initialize"}"#;
+        client(&mut talk, opening);
+        talk.end_process();
+        assert!(talk.opening.is_none());
+        client(&mut talk, opening);
+        server(&mut talk, r#"{"id":"o","result":{}}"#);
+        client(&mut talk, r#"{"method":"notifications/initialized"}"#);
+        client(&mut talk, r#"{"id":2,"method":"ping"}"#);
+        talk.end_process();
+        assert!(talk.opening.is_some() && talk.opened.is_some() && talk.waiting.len() == 1);
+    }
 }

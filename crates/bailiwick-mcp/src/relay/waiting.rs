@@ -1,6 +1,6 @@
 //! Requests that wait for their answers, on both sides.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -11,6 +11,9 @@ use super::pins::ListKind;
 
 /// How many requests of a client may wait for their answers.
 const MAX_WAITING: usize = 1024;
+
+/// How many cancelled requests are remembered, so that a late answer to one is not taken for that to another.
+const MAX_CANCELLED: usize = 256;
 
 /// How many requests of a server may.
 const MAX_ASKED: usize = 256;
@@ -56,6 +59,7 @@ pub(super) enum Feature {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     of_client: Mutex<HashMap<RequestKey, Reply>>,
+    cancelled: Mutex<VecDeque<RequestKey>>,
     of_server: Mutex<HashMap<RequestKey, Feature>>,
 }
 
@@ -63,7 +67,7 @@ impl Waiting {
     /// Notes a client's request.
     pub(super) fn begin(&self, id: &RequestKey, reply: Reply) -> Result<(), Malformed> {
         let mut waiting = locked(&self.of_client);
-        if waiting.contains_key(id) {
+        if waiting.contains_key(id) || locked(&self.cancelled).contains(id) {
             return Err(Malformed::repeated(id.clone()));
         }
         if waiting.len() >= MAX_WAITING {
@@ -71,6 +75,20 @@ impl Waiting {
         }
         waiting.insert(id.clone(), reply);
         Ok(())
+    }
+
+    /// Forgets a request that the client waits for no more. Its id is not used again while the server may still answer it.
+    pub(super) fn cancel(&self, id: RequestKey) {
+        if locked(&self.of_client).remove(&id).is_some() {
+            let mut cancelled = locked(&self.cancelled);
+            cancelled.truncate(MAX_CANCELLED - 1);
+            cancelled.push_front(id);
+        }
+    }
+
+    /// A late answer to a cancelled request has come.
+    pub(super) fn end_cancelled(&self, id: &RequestKey) {
+        locked(&self.cancelled).retain(|cancelled| cancelled != id);
     }
 
     /// The request that an answer is for, which waits no more.

@@ -10,6 +10,7 @@ mod edges;
 mod licences;
 mod lines;
 mod mutations;
+mod peers;
 mod repo;
 mod sources;
 mod words;

@@ -53,7 +53,7 @@ impl Far {
     }
 
     /// The same inside TLS, by a certificate for these names.
-    fn start_secured(
+    pub(super) fn start_secured(
         authority: &Authority,
         names: &[&str],
         answer: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static,

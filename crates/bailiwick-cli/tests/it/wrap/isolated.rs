@@ -284,6 +284,99 @@ fn the_filesystem_server_answers_in_instances_as_bare() {
     assert_eq!(world.recorded().matches("sandbox-started").count(), 3);
 }
 
+/// What a server answers, each call after the other, and what is said on stderr.
+fn answers_of(mut wrapped: Wrapped, calls: &[Value]) -> (Vec<Value>, String) {
+    wrapped.initialize();
+    let mut answers = Vec::new();
+    for call in calls {
+        let mut said = wrapped.ask(call);
+        while said["id"] != call["id"] {
+            said = wrapped.next();
+        }
+        answers.push(said);
+    }
+    (answers, wrapped.end().1)
+}
+
+#[test]
+fn the_git_server_reads_and_writes_in_instances_as_bare() {
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
+    let program = home.join(".cache/bailiwick/servers/python/bin/mcp-server-git");
+    if !program.is_file() {
+        return bailiwick_testkit::skip("the git server is not installed for tests");
+    }
+    let world = World::new();
+    let repo = world.path("repo");
+    let prepare = || {
+        let _ = std::fs::remove_dir_all(&repo);
+        std::fs::create_dir(&repo).expect("a directory");
+        world.write("repo/a.txt", "one\n");
+        let git = |args: &[&str]| {
+            let mut command = Command::new("git");
+            command.args(["-c", "user.name=t", "-c", "user.email=t@t.test"]).args(args).current_dir(&repo);
+            let date = "2026-01-01T00:00:00Z";
+            command.env("HOME", world.0.path()).env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date);
+            assert!(command.output().expect("git starts").status.success(), "{args:?}");
+        };
+        git(&["init", "--quiet", "--initial-branch", "main"]);
+        git(&["add", "a.txt"]);
+        git(&["commit", "--quiet", "-m", "first"]);
+        world.write("repo/a.txt", "two\n");
+    };
+    let at = |more: Value| {
+        let mut arguments = json!({ "repo_path": repo.to_str() });
+        arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        arguments
+    };
+    let calls = [
+        call(1, "git_status", &at(json!({}))),
+        call(2, "git_diff_unstaged", &at(json!({}))),
+        call(3, "git_log", &at(json!({ "max_count": 2 }))),
+        call(4, "git_add", &at(json!({ "files": ["a.txt"] }))),
+        call(5, "git_diff_staged", &at(json!({}))),
+        call(6, "git_show", &at(json!({ "revision": "HEAD" }))),
+        call(7, "git_reset", &at(json!({}))),
+        call(8, "git_create_branch", &at(json!({ "branch_name": "other" }))),
+        call(9, "git_branch", &at(json!({ "branch_type": "local" }))),
+    ];
+    let server = [program.to_str().expect("text"), "--repository", repo.to_str().expect("text")];
+    prepare();
+    let mut bare = Command::new(&program);
+    bare.args(&server[1..]);
+    let (expected, _) = answers_of(Wrapped::spawned(bare), &calls);
+    assert!(text(&expected[4]).contains("+two") && text(&expected[8]).contains("other"), "{expected:?}");
+    prepare();
+    let manifest = include_str!("../../../../bailiwick-store/manifests/git.toml");
+    let set = format!("REPO={}", repo.display());
+    let options = ["--isolate", "tool", "--set", &set];
+    let (answers, errors) = answers_of(world.wrap(manifest, &options, &server), &calls);
+    assert_eq!(answers, expected, "{errors}");
+    // The base, those that read and those that write.
+    assert_eq!(world.recorded().matches("sandbox-started").count(), 3, "{errors}");
+}
+
+#[test]
+fn the_everything_server_keeps_its_state_in_one_process_and_answers_as_bare() {
+    let Some(entry) = npm_server("@modelcontextprotocol/server-everything") else {
+        return bailiwick_testkit::skip("the everything server is not installed for tests");
+    };
+    let world = World::new();
+    let modules = entry.ancestors().find(|dir| dir.ends_with("node_modules")).expect("modules");
+    let program = modules.join(".bin/mcp-server-everything").display().to_string();
+    let calls = [
+        call(1, "echo", &json!({ "message": "hello" })),
+        call(2, "get-sum", &json!({ "a": 1, "b": 2 })),
+        call(3, "get-structured-content", &json!({ "location": "New York" })),
+    ];
+    let (expected, _) = answers_of(Wrapped::spawned(Command::new(&program)), &calls);
+    assert!(text(&expected[0]).contains("hello"), "{expected:?}");
+    let manifest = include_str!("../../../../bailiwick-store/manifests/everything.toml");
+    let (answers, errors) = answers_of(world.wrap(manifest, &["--isolate", "tool"], &[&program]), &calls);
+    assert_eq!(answers, expected, "{errors}");
+    assert!(errors.contains("`--isolate tool` keeps nothing apart here"), "{errors}");
+    assert_eq!(world.recorded().matches("sandbox-started").count(), 1);
+}
+
 /// Whether the server's own child runs: the command line of the relay has the word too.
 fn sleeps(word: &str) -> bool {
     processes(word).iter().any(|line| line.starts_with("sleep "))

@@ -3,13 +3,14 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
 use super::elsewhere::{Far, Got, json_reply, reply, result, usual, wrap};
-use super::{World, call, text};
+use super::{World, Wrapped, call, text};
+use crate::network::Authority;
 
 /// How the authorization server is not honest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +34,21 @@ impl Guarded {
     fn start(fault: Fault) -> Self {
         let token = Arc::new(Mutex::new("access-token-1".to_owned()));
         let now = Arc::clone(&token);
-        let far = Far::start(move |got| guarded(got, fault, &now));
+        let far = Far::start(move |got| guarded(got, "http", fault, &now));
         Self { far, token }
+    }
+
+    /// An honest one inside TLS.
+    fn start_secured(authority: &Authority) -> Self {
+        let token = Arc::new(Mutex::new("access-token-1".to_owned()));
+        let now = Arc::clone(&token);
+        let answer = move |got: &Got| guarded(got, "https", Fault::None, &now);
+        Self { far: Far::start_secured(authority, &["127.0.0.1"], answer), token }
     }
 }
 
-fn guarded(got: &Got, fault: Fault, token: &Mutex<String>) -> Vec<u8> {
-    let origin = format!("http://{}", got.header("host").unwrap_or_default());
+fn guarded(got: &Got, scheme: &str, fault: Fault, token: &Mutex<String>) -> Vec<u8> {
+    let origin = format!("{scheme}://{}", got.header("host").unwrap_or_default());
     let path = got.head.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut now = token.lock().expect("a lock");
     match path.as_str() {
@@ -105,7 +114,10 @@ struct Waiting {
 
 impl Waiting {
     fn start(world: &World, url: &str) -> Result<Self, String> {
-        let mut command = world.bailiwick(&["login", url]);
+        Self::from_command(world.bailiwick(&["login", url]))
+    }
+
+    fn from_command(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -211,6 +223,66 @@ fn a_login_is_kept_used_renewed_and_forgotten() {
     let mut bare = wrap(&world, &url, &[]);
     assert!(bare.initialize()["error"].is_object());
     drop(bare.end());
+}
+
+#[test]
+fn a_login_over_tls_trusts_the_roots_of_the_host_alone() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    for (vouches, is_trusted) in [(&authority, true), (&stranger, false)] {
+        let world = World::new();
+        let roots = world.write("roots.pem", &authority.pem);
+        let guarded = Guarded::start_secured(vouches);
+        let url = guarded.far.url().replace("http:", "https:");
+        let mut command = world.bailiwick(&["login", &url]);
+        command.env("SSL_CERT_FILE", &roots);
+        let waiting = match Waiting::from_command(command) {
+            Ok(waiting) => waiting,
+            Err(said) => {
+                assert!(!is_trusted && said.contains("certificate"), "{said}");
+                assert_eq!(guarded.far.got().len(), 0, "nothing was asked");
+                continue;
+            }
+        };
+        assert!(is_trusted && waiting.address.starts_with("https://127.0.0.1:"), "{}", waiting.address);
+        let issuer = issuer(&guarded).replace("http%3A", "https%3A");
+        let state = waiting.parameter("state").to_owned();
+        assert_eq!(waiting.come_back(&format!("code=good-code&state={state}&iss={issuer}")), "200");
+        assert_eq!(waiting.end().0, Some(0));
+        let manifest = world.write("far.toml", "name = 'far'\nversion = '1'\n[[tools]]\nname = 'look'\n");
+        let mut command = world.bailiwick(&["wrap", "--manifest"]);
+        command.arg(manifest).args(["--url", &url]).env("SSL_CERT_FILE", &roots);
+        let mut wrapped = Wrapped::spawned(command);
+        wrapped.initialize();
+        assert_eq!(text(&wrapped.ask(&call(1, "look", &json!({})))), "hello Bearer [secret credential]");
+        drop(wrapped.end());
+    }
+}
+
+#[test]
+fn several_that_find_the_login_expired_renew_it_once() {
+    let world = World::new();
+    let guarded = Guarded::start(Fault::None);
+    let url = guarded.far.url();
+    let waiting = Waiting::start(&world, &url).expect("an address");
+    let (state, issuer) = (waiting.parameter("state").to_owned(), issuer(&guarded));
+    assert_eq!(waiting.come_back(&format!("code=good-code&state={state}&iss={issuer}")), "200");
+    assert_eq!(waiting.end().0, Some(0));
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let mut wrapped = wrap(&world, &url, &[]);
+        wrapped.initialize();
+        all.push(wrapped);
+    }
+    *guarded.token.lock().expect("a lock") = "not-a-token".to_owned();
+    for wrapped in &mut all {
+        wrapped.send(&call(1, "look", &json!({})));
+    }
+    for mut wrapped in all {
+        assert_eq!(text(&wrapped.next()), "hello Bearer [secret credential]");
+        drop(wrapped.end());
+    }
+    let renewed = guarded.far.got().into_iter().filter(|got| got.body.contains("grant_type=refresh_token"));
+    assert_eq!(renewed.count(), 1, "a refresh token counts once");
 }
 
 #[test]

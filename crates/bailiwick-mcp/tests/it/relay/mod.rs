@@ -1,5 +1,6 @@
 //! The relay between a client and a server that the tests play themselves.
 
+mod attacks;
 mod gate;
 mod readings;
 mod smuggling;
