@@ -1,7 +1,7 @@
 //! Caveats: what parses has a meaning, and written as JSON it reads back the same.
 #![no_main]
 
-use bailiwick_policy::caveats::Caveats;
+use bailiwick_manifest::caveats::Caveats;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,8 +1,8 @@
 //! Diffs: a manifest does not differ from itself, and two arbitrary ones compare without a panic.
 #![no_main]
 
-use bailiwick_policy::diff::Diff;
-use bailiwick_policy::snapshot::Snapshot;
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

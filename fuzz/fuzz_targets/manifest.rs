@@ -2,8 +2,8 @@
 #![no_main]
 
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::snapshot::Snapshot;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

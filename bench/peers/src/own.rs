@@ -6,7 +6,7 @@ use bailiwick_journal::{Journal, Options};
 use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{CapabilitySet, Program};
-use bailiwick_policy::caveats::Caveats;
+use bailiwick_manifest::caveats::Caveats;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 

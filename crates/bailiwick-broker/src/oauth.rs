@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bailiwick_egress::Lookup;
-use bailiwick_policy::settings::{OAuthGrant, OAuthSetting};
+use bailiwick_policy::secret_use::{OAuthGrant, OAuthSetting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

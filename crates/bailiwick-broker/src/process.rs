@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use bailiwick_egress::{ClearText, Code, Handover, Resolver, Target, TlsEnd};
 use bailiwick_policy::capability::BrokerHost;
-use bailiwick_policy::manifest::SecretUse;
 use bailiwick_policy::plan::{BrokeredSecret, Plan};
+use bailiwick_policy::secret_use::SecretUse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use bailiwick_egress::{
     Code, EgressOutcome, Event, Refusal, Request as Asked, Rules, Target, Teller, judge_request,
 };
-use bailiwick_policy::manifest::SecretUse;
 use bailiwick_policy::net::{Host, Method, UrlPath};
+use bailiwick_policy::secret_use::SecretUse;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};

@@ -183,7 +183,7 @@ impl<'a> Filling<'a> {
     fn pairs(
         &mut self,
         text: &str,
-        names: fn(&bailiwick_policy::manifest::SecretUse) -> &std::collections::BTreeSet<String>,
+        names: fn(&bailiwick_policy::secret_use::SecretUse) -> &std::collections::BTreeSet<String>,
         is_query: bool,
     ) -> Result<Zeroizing<String>, Refusal> {
         let mut filled = Zeroizing::new(String::with_capacity(text.len() * 3));

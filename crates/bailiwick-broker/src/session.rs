@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bailiwick_egress::Target;
 use bailiwick_policy::capability::BrokerHost;
-use bailiwick_policy::manifest::{RequestSigning, SecretUse};
+use bailiwick_policy::secret_use::{RequestSigning, SecretUse};
 use serde_json::{Value, json};
 
 use crate::authority::{CertificateError, SessionAuthority};

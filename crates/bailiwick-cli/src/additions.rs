@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use bailiwick_manifest::diff::Difference;
+use bailiwick_manifest::snapshot::Snapshot;
+use bailiwick_manifest::{Declared, Manifest};
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::diff::Difference;
 use bailiwick_policy::finding::Code;
-use bailiwick_policy::manifest::{Declared, Manifest};
-use bailiwick_policy::snapshot::Snapshot;
 
 /// The most lines that are shown for one difference.
 const SHOWN: usize = 8;

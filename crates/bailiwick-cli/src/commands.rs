@@ -47,7 +47,7 @@ mod trust;
 mod wrap;
 
 use bailiwick_guardrails::Consent;
-use bailiwick_policy::manifest::SCHEMA;
+use bailiwick_manifest::SCHEMA;
 use clap::CommandFactory as _;
 
 use crate::answer::{Answer, Exit};

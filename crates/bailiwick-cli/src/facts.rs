@@ -11,11 +11,11 @@ use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bailiwick_journal::OwnDirs;
+use bailiwick_manifest::diff::Date;
+use bailiwick_manifest::{Declared, Manifest};
 use bailiwick_policy::capability::{Capability, Endpoint};
-use bailiwick_policy::diff::Date;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Span};
-use bailiwick_policy::manifest::{Declared, Manifest};
 use bailiwick_policy::path::Root;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

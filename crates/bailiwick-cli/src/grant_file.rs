@@ -5,12 +5,12 @@
 //!
 //! Fails closed when: a text has fields of two kinds. It is read as a manifest, which has no such fields.
 
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::caveats::Caveats;
+use bailiwick_manifest::document::{self, Value};
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::caveats::Caveats;
-use bailiwick_policy::document::{self, Value};
 use bailiwick_policy::finding::{Collector, Findings, Span};
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 
 /// Fields that only a manifest has.
 const OF_MANIFEST: [&str; 5] = ["name", "version", "tools", "server_capabilities", "serverCapabilities"];

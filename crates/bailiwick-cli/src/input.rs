@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::diff::Accepted;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::diff::Accepted;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 
 use crate::answer::{Answer, Exit};
 use crate::facts;
@@ -71,7 +71,7 @@ pub(crate) fn program_directories() -> Result<Vec<PathBuf>, InputError> {
     let settings = facts::settings_file().filter(|path| path.symlink_metadata().is_ok());
     let Some(path) = settings else { return Ok(Vec::new()) };
     let source = read(&path)?;
-    let directories = bailiwick_policy::settings::program_directories(source.text());
+    let directories = bailiwick_manifest::settings::program_directories(source.text());
     let directories = directories.map_err(|findings| InputError::wrong(source, findings))?;
     Ok(directories.iter().map(|directory| PathBuf::from(directory.to_string())).collect())
 }

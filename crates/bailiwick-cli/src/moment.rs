@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use bailiwick_policy::units;
+use bailiwick_manifest::units;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;

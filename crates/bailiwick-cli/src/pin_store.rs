@@ -9,10 +9,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_pins::{ServerSurface, SurfaceChange, judge_drift};
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

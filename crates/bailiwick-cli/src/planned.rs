@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use bailiwick_manifest::Checked;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source};
-use bailiwick_policy::manifest::Checked;
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::snapshot::Snapshot;
 
 use crate::answer::{Answer, Exit};
 use crate::args::compile::Host;
@@ -113,8 +113,8 @@ fn declares_nothing() -> Finding {
 
 fn plan_for(checked: &Checked, tool: Option<&str>, facts: &HostFacts) -> Result<Plan, Finding> {
     match tool.and_then(|name| checked.tool(name)) {
-        Some(tool) => Plan::tool(checked, tool, facts),
-        None => Plan::server(checked, facts),
+        Some(tool) => checked.tool_plan(tool, facts),
+        None => checked.server_plan(facts),
     }
 }
 

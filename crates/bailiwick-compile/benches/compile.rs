@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use bailiwick_compile::{Egress, Target};
+use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::{Checked, Manifest};
 use bailiwick_policy::plan::Plan;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -27,7 +27,7 @@ fn target(name: &str) -> Target {
 }
 
 fn compile(checked: &Checked, target: Target) -> usize {
-    let plan = Plan::server(checked, &HostFacts::unknown()).expect("a list of rules");
+    let plan = checked.server_plan(&HostFacts::unknown()).expect("a list of rules");
     let provenance = Provenance { manifest: None, compiler: String::new() };
     let artifact = bailiwick_compile::compile(target, &plan, &Floor::none(), provenance);
     artifact.map_or(0, |artifact| artifact.argv().len() + artifact.files().len())
@@ -46,7 +46,7 @@ fn github_plan(bencher: Bencher<'_, '_>) {
     let checked = checked(GITHUB);
     bencher
         .counter(ItemsCount::new(1_u32))
-        .bench_local(|| Plan::server(black_box(&checked), &HostFacts::unknown()).unwrap());
+        .bench_local(|| black_box(&checked).server_plan(&HostFacts::unknown()).unwrap());
 }
 
 /// Ten thousand roots, every tenth writable.
@@ -65,7 +65,7 @@ fn ten_thousand_roots(bencher: Bencher<'_, '_>, name: &str) {
 /// The allowlist of the github manifest for each gateway.
 #[divan::bench(args = ["json", "yaml", "squid", "nftables", "envoy"])]
 fn egress(bencher: Bencher<'_, '_>, name: &str) {
-    let plan = Plan::server(&checked(GITHUB), &HostFacts::unknown()).unwrap();
+    let plan = checked(GITHUB).server_plan(&HostFacts::unknown()).unwrap();
     let format = Egress::ALL.into_iter().find(|format| format.as_str() == name).expect("a format");
     bencher.bench_local(|| bailiwick_compile::egress(format, black_box(&plan)).unwrap());
 }

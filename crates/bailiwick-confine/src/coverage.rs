@@ -6,7 +6,7 @@ use bailiwick_policy::enforcement::mechanism::{
     NetworkMechanism, ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Coverage, Floor, judge};
-use bailiwick_policy::manifest::Limit;
+use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::Plan;
 
 use crate::refusal::Refusal;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use bailiwick_policy::enforcement::{Held, Level};
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::limits::Limits;
 use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

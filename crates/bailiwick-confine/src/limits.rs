@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 
 use bailiwick_policy::enforcement::mechanism::LimitMechanism;
 use bailiwick_policy::enforcement::{Held, Level};
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::limits::Limits;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::limits::Limits;
 use bailiwick_policy::plan::{BASE, Network, PROGRAM_DIRECTORIES, Plan, Sourced};
 use rustix::io::Errno;
 

@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use bailiwick_journal::format::{Decision, Event, Record, RecordKind, SessionId};
 use bailiwick_journal::{Filter, records};
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::diff::{Diff, Difference, Verdict};
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::diff::{Diff, Difference, Verdict};
 use bailiwick_policy::digest::Digest;
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

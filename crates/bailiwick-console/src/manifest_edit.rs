@@ -6,9 +6,9 @@
 
 use std::fmt::Write as _;
 
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::document::{self, Node, Value};
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::document::{self, Node, Value};
-use bailiwick_policy::manifest::Manifest;
 
 /// Why a line is not added. What to do instead is to add it by hand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

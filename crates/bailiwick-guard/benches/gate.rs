@@ -3,7 +3,7 @@
 
 use bailiwick_guard::{Call, Grant, Output, Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_journal::{Journal, Options};
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};

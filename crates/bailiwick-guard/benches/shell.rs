@@ -5,7 +5,7 @@ use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Registry, Session};
 use bailiwick_journal::{Journal, Options};
 use bailiwick_launch::{Command, Launch, Recorder, Stdio};
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
 use divan::{Bencher, black_box};

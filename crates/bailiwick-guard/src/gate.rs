@@ -46,7 +46,7 @@ const MAX_REWRITES: usize = 8;
 /// ```
 /// use bailiwick_guard::tools::{self, FsList};
 /// use bailiwick_guard::{Call, Refusal, Registry, Session};
-/// use bailiwick_policy::caveats::Caveats;
+/// use bailiwick_manifest::caveats::Caveats;
 /// use serde_json::json;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

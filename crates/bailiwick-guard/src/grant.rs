@@ -14,7 +14,7 @@ use bailiwick_policy::lattice::CountBound;
 /// # Examples
 /// ```
 /// use bailiwick_guard::{Registry, Session};
-/// use bailiwick_policy::caveats::Caveats;
+/// use bailiwick_manifest::caveats::Caveats;
 /// use bailiwick_policy::lattice::CountBound;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -27,7 +27,7 @@ use crate::tool::{Tool, ToolError, ToolFault};
 /// ```
 /// use bailiwick_guard::{Guarded, PendingCall, Registry, Session, tools};
 /// use bailiwick_guardrails::State;
-/// use bailiwick_policy::caveats::Caveats;
+/// use bailiwick_manifest::caveats::Caveats;
 /// use serde_json::json;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

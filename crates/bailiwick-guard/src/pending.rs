@@ -1,6 +1,6 @@
 //! A call that was not judged yet, and the grant that it is asked under.
 
-use bailiwick_policy::caveats::Caveats;
+use bailiwick_manifest::caveats::Caveats;
 use bailiwick_policy::finding::Findings;
 use serde_json::Value;
 

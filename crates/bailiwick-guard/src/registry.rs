@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bailiwick_journal::format::{Decision, Event, RecordKind};
+use bailiwick_manifest::caveats::Caveats;
+use bailiwick_manifest::{Checked, Stance, ToolPolicy};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::{Code, Finding, Findings};
-use bailiwick_policy::manifest::{Checked, Stance, ToolPolicy};
 use bailiwick_policy::path::PathScope;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ const MAX_MINTED: usize = 4096;
 /// # Examples
 /// ```
 /// use bailiwick_guard::{PendingCall, Registry, Session, tools};
-/// use bailiwick_policy::caveats::Caveats;
+/// use bailiwick_manifest::caveats::Caveats;
 /// use serde_json::json;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bailiwick_manifest::ToolPolicy;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::{Capability, CapabilitySet};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::finding::Findings;
-use bailiwick_policy::manifest::ToolPolicy;
 use serde_json::Value;
 
 use crate::gate::ToolContext;

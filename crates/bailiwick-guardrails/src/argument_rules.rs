@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use bailiwick_manifest::{ArgumentRule, ArgumentTest, CheckedTool, Condition, RuleEffect};
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::{ArgumentRule, ArgumentTest, CheckedTool, Condition, RuleEffect};
 use serde_json::Value;
 
 use crate::arguments::{MAX_DEPTH, host_of, local_path};
@@ -140,8 +140,8 @@ fn compared(test: &ArgumentTest, pattern: Option<&Pattern>, leaf: &Value, around
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bailiwick_manifest::Manifest;
     use bailiwick_policy::facts::HostFacts;
-    use bailiwick_policy::manifest::Manifest;
     use serde_json::json;
 
     fn judged(rules: &str, args: &Value) -> Verdict {

@@ -20,9 +20,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use bailiwick_manifest::ArgumentAccess;
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::ArgumentAccess;
 use bailiwick_policy::net::percent_decoded;
 use bailiwick_policy::path::{AbsPath, PathPattern, PathScope};
 use serde_json::Value;

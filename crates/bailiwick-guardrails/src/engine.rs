@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::rules_file::AGENT_SERVER;
+use bailiwick_manifest::Checked;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::Checked;
 
 use super::call::ToolCall;
 use super::classes::Setting;

@@ -7,9 +7,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::rules_file::Guardrails;
+use bailiwick_manifest::Declared;
 use bailiwick_policy::digest::Digest;
 use bailiwick_policy::finding::{Code, Finding, Findings, Source, Span};
-use bailiwick_policy::manifest::Declared;
 
 use super::rails::Rails;
 use super::script;

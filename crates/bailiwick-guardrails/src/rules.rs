@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use bailiwick_manifest::{Checked, Constraints, Risk};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::{Checked, Constraints, Risk};
 use serde_json::Value;
 
 use crate::argument_rules::CallRules;

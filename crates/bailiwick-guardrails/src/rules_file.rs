@@ -13,8 +13,8 @@ mod tests;
 pub use class::{CLASSES, Class};
 pub use target::{Condition, Pattern, Subject, Target};
 
+use bailiwick_manifest::Declared;
 use bailiwick_policy::finding::{Findings, Span};
-use bailiwick_policy::manifest::Declared;
 
 /// The server name that stands for "this call succeeded" in `when`.
 pub const RESERVED_SERVER: &str = "ok";

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bailiwick_manifest::Checked;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::digest::Digest;
-use bailiwick_policy::manifest::Checked;
 use serde_json::Value;
 
 use super::approvals::{self, Consulted, Question};

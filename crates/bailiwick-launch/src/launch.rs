@@ -11,8 +11,7 @@ use bailiwick_confine::{
     Observations, Options, Prepared, Refusal, Relays, Status, Step, System,
 };
 use bailiwick_egress::{Event as NetworkEvent, ListenError, Listeners};
-use bailiwick_policy::manifest::Origin;
-use bailiwick_policy::plan::{Network, Plan};
+use bailiwick_policy::plan::{Network, Origin, Plan};
 
 use crate::launcher::{Launcher, Ready, Running};
 use crate::network::{self, GrantLines, NameSources, NetworkRefusals, ProgramNetwork};

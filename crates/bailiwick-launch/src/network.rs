@@ -9,9 +9,8 @@ use bailiwick_confine::EgressSockets;
 use bailiwick_egress::{Egress, EgressOutcome, Entrance, Event as NetworkEvent, Listeners, Options};
 use bailiwick_egress::{Resolver, Running, Sockets, TlsEnd};
 use bailiwick_journal::format::{Decision, Event, RecordKind};
-use bailiwick_policy::manifest::Origin;
 use bailiwick_policy::net::{Host, NetRule};
-use bailiwick_policy::plan::{Network, Plan};
+use bailiwick_policy::plan::{Network, Origin, Plan};
 
 /// Addresses that names have whatever a name server says.
 pub type FixedHosts = BTreeMap<Box<str>, Vec<IpAddr>>;

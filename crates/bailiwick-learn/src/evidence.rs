@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::SensitivePlaces;
 
 use crate::Provenance;
 

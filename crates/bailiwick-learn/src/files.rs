@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bailiwick_manifest::sensitive::Sensitive;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, MASKED, STUBS};
-use bailiwick_policy::sensitive::Sensitive;
 
 use crate::evidence::{BoundVariable, Evidence, PathSeen, Touch};
 use crate::{Draft, Line, MOST_LINES, MOST_SIBLINGS, Provenance, Question, Reason, clean, is_plain};

@@ -20,8 +20,8 @@ mod profiles;
 mod registry;
 mod sheet;
 
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::SensitivePlaces;
 use serde_json::Value;
 
 use self::sheet::Sheet;

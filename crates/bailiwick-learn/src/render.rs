@@ -110,7 +110,7 @@ fn variables(text: &mut String, evidence: &Evidence, draft: &Draft) {
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let text =
         format!("name = \"t\"\nversion = \"0\"\n[[tools]]\nname = {}\ncapabilities = []\n", quoted(name));
-    bailiwick_policy::manifest::Manifest::parse(&text).is_ok()
+    bailiwick_manifest::Manifest::parse(&text).is_ok()
 }
 
 /// Who needs a line: `read_file, list_directory; 3 of 8 calls; first /srv/a`.

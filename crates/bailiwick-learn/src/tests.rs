@@ -1,9 +1,9 @@
 //! The laws of a draft, and what comes of ordinary programs.
 
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::SensitivePlaces;
 use proptest::prelude::*;
 
 use super::*;

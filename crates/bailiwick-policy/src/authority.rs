@@ -15,12 +15,13 @@ mod tests;
 mod within;
 
 pub use axis::Axis;
+pub use brokered::Brokered;
+pub use build::Parts;
 pub use explain::Explanation;
 pub(crate) use explain::smallest;
 pub use request::{Request, Spawn};
 pub use within::Excess;
 
-pub(crate) use build::Parts;
 pub(crate) use lines::patterns;
 
 use crate::capability::{ClockActions, Endpoint, Program};
@@ -28,7 +29,6 @@ use crate::lattice::{CountBound, FlagMap, Flags};
 use crate::net::{ListenScope, NetScope};
 use crate::path::{AbsPath, PathPattern, PathScope};
 
-use self::brokered::Brokered;
 use self::names::{NamedPrograms, Names};
 
 /// What may be touched, how often, and in which generations.
@@ -88,7 +88,7 @@ pub(crate) mod env_flags {
 }
 
 /// The permission of axes that have just one.
-pub(crate) const ALLOWED: Flags = Flags::bits(1);
+pub const ALLOWED: Flags = Flags::bits(1);
 
 /// The clock's permissions as flags.
 pub(crate) fn clock_flags(actions: ClockActions) -> Flags {
@@ -285,7 +285,9 @@ impl Authority {
         &self.env
     }
 
-    pub(crate) const fn brokered(&self) -> &Brokered {
+    /// The variables that are used at some hosts only.
+    #[must_use]
+    pub const fn brokered(&self) -> &Brokered {
         &self.brokered
     }
 

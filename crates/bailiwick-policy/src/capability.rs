@@ -11,16 +11,15 @@ mod set;
 mod words;
 
 pub use broker::BrokerHost;
-pub use parse::MAX_CAPABILITY;
+pub use loader::is_loader_variable;
+pub use parse::{
+    MAX_CAPABILITY, Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind,
+    read_network_entry,
+};
 pub use set::CapabilitySet;
-pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program};
+pub use words::{ClockActions, Endpoint, EnvActions, FsActions, Program, nearest};
 
 pub(crate) use broker::{common_hosts, covers};
-pub(crate) use loader::is_loader_variable;
-pub(crate) use parse::{
-    Scribe, check_env_name, parse, parse_endpoint, parse_program, read_behind, read_network_entry,
-};
-pub(crate) use words::nearest;
 
 use std::collections::BTreeSet;
 

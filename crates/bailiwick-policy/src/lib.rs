@@ -1,19 +1,16 @@
-//! Declare and check: what a tool or server may touch, and whether that is within what was granted.
+//! What a tool may touch: capabilities, the authority they denote, and the plan that a sandbox holds.
 //!
-//! Pure: no files, sockets, clocks, environment or threads. Text comes in, values and findings go out.
+//! Pure: no files, sockets, clocks, environment or threads, and no parser of TOML or JSON documents: manifests and
+//! everything else that an author writes are read by `bailiwick-manifest`. Values come in, values and findings go out.
 //!
 //! # First steps
 //!
 //! ```
-//! use bailiwick_policy::facts::HostFacts;
-//! use bailiwick_policy::manifest::Manifest;
+//! use bailiwick_policy::capability::{Capability, CapabilitySet};
 //!
-//! let manifest = Manifest::parse(
-//!     "name = 'notes'\nversion = '1'\n[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/notes/**']\n",
-//! )?;
-//! let checked = manifest.check(&HostFacts::unknown())?;
-//! let asked = "fs:write:/notes/a.md".parse()?;
-//! let answer = checked.explain(&asked, checked.tool("read"), &HostFacts::unknown())?.explanation;
+//! let granted = CapabilitySet::new(["fs:read:/notes/**"])?;
+//! let asked: Capability = "fs:write:/notes/a.md".parse()?;
+//! let answer = granted.authority().explain_capability(&asked)?;
 //! assert!(!answer.is_allowed());
 //! assert_eq!(answer.to_string(), "denied on fs_write: write /notes/a.md; the smallest grant is fs:write:/notes/a.md");
 //! # Ok::<(), bailiwick_policy::finding::Findings>(())
@@ -23,33 +20,25 @@
 //!
 //! | from | to | module |
 //! |---|---|---|
-//! | text | [`Capability`](capability::Capability), [`CapabilitySet`](capability::CapabilitySet), [`Caveats`](caveats::Caveats), [`Manifest`](manifest::Manifest) | [`capability`], [`caveats`], [`manifest`] |
-//! | a manifest and a host | [`Checked`](manifest::Checked) | [`manifest`], [`facts`] |
-//! | any of these | [`Authority`](authority::Authority), the one meaning: `meet`, `within`, `allows`, `explain` | [`authority`] |
+//! | one line | a [`Capability`](capability::Capability); several a [`CapabilitySet`](capability::CapabilitySet) | [`capability`] |
+//! | capabilities | [`Authority`](authority::Authority), the one meaning: `meet`, `within`, `allows`, `explain` | [`authority`] |
 //! | an authority and a request | allowed, or a [`Denial`](denial::Denial) with the smallest grant | [`denial`] |
-//! | two reviewed manifests | a [`Diff`](diff::Diff): what widened | [`snapshot`], [`diff`] |
-//! | what was checked | a [`Plan`](plan::Plan) that a sandbox holds, and its [`Coverage`](enforcement::Coverage) | [`plan`], [`enforcement`] |
+//! | an authority and a host | a [`Plan`](plan::Plan) that a sandbox holds, and its [`Coverage`](enforcement::Coverage) | [`plan`], [`facts`], [`enforcement`] |
 #![forbid(unsafe_code)]
 
 pub mod artifact;
 pub mod authority;
 pub mod capability;
-pub mod caveats;
 mod code_table;
 pub mod denial;
-pub mod diff;
 pub mod digest;
-pub mod document;
 pub mod enforcement;
 pub mod facts;
 pub mod finding;
 pub mod lattice;
-pub mod manifest;
+pub mod limits;
 pub mod net;
 pub mod path;
 pub mod plan;
 pub mod run_later;
-pub mod sensitive;
-pub mod settings;
-pub mod snapshot;
-pub mod units;
+pub mod secret_use;

@@ -19,7 +19,7 @@ mod special;
 mod tests;
 mod url_path;
 
-pub use host::{Host, HostPattern};
+pub use host::{Host, HostPattern, parse_host_pattern};
 pub use http::{Method, Methods, Scheme, Schemes, percent_decoded};
 pub use listen::Listen;
 pub use port::PortRange;
@@ -30,7 +30,6 @@ pub use set::NetSet;
 pub use special::{canonical_ip, is_special, special_blocks};
 pub use url_path::UrlPath;
 
-pub(crate) use host::parse_host_pattern;
 pub(crate) use listen::{ListenScope, parse_listen};
 pub(crate) use port::parse_ports;
 pub(crate) use url_path::judge_name;

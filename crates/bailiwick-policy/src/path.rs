@@ -19,7 +19,9 @@ pub use glob::{Class, Glob, Token};
 pub use scope::PathScope;
 pub use set::PathSet;
 
-pub(crate) use parse::{parse_absolute, parse_pattern};
+pub use parse::parse_pattern;
+
+pub(crate) use parse::parse_absolute;
 
 use std::fmt;
 
@@ -196,7 +198,8 @@ impl AbsPath {
 
     /// The place a variable stands for before any host gives it a value. No text can name it, so it is apart
     /// from every real path; only `/**` covers it.
-    pub(crate) fn symbolic(variable: &str) -> Self {
+    #[must_use]
+    pub fn symbolic(variable: &str) -> Self {
         Self(format!("\0{SYMBOL}{variable}").into())
     }
 

@@ -22,10 +22,11 @@ use crate::authority::Authority;
 use crate::capability::{BrokerHost, Capability, ClockActions, Endpoint, Program};
 use crate::enforcement::{Aspect, Floor, Level, Requirement};
 use crate::facts::{HostFacts, PathKind};
-use crate::finding::Finding;
-use crate::manifest::{Checked, CheckedTool, Limits, Origin, SecretUse};
+use crate::finding::{Finding, Span};
+use crate::limits::Limits;
 use crate::net::{HostPattern, Listen, NetRule};
 use crate::path::AbsPath;
+use crate::secret_use::SecretUse;
 
 /// What a sandbox must hold.
 ///
@@ -58,7 +59,7 @@ pub struct Plan {
     locked: Vec<AbsPath>,
     /// What the host has, where it was asked.
     places: BTreeMap<AbsPath, PathKind>,
-    lines: Vec<Line>,
+    lines: Vec<PlanLine>,
     named: Vec<AbsPath>,
 }
 
@@ -81,12 +82,45 @@ pub struct Sourced<T> {
     origins: Vec<usize>,
 }
 
-/// A line that counts for the plan.
+/// What a plan is made from where it is written line by line.
 #[derive(Debug, Clone)]
-struct Line {
-    tool: Option<String>,
-    capability: Capability,
-    span: crate::finding::Span,
+pub struct PlanSource<'a> {
+    /// Whose plan it is.
+    pub subject: Subject,
+    /// What is allowed.
+    pub authority: &'a Authority,
+    /// The lines that are granted whole.
+    pub lines: Vec<PlanLine>,
+    /// The command that starts the server, and its arguments.
+    pub command: Option<(String, Vec<String>)>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Variables with fixed values; one counts only if it may be set.
+    pub variables: &'a BTreeMap<String, String>,
+    /// How brokered secrets are used.
+    pub secrets: &'a BTreeMap<String, SecretUse>,
+}
+
+/// A line that counts for a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanLine {
+    /// The tool it belongs to; `None` is the server as a whole.
+    pub tool: Option<String>,
+    /// What it grants on this host.
+    pub capability: Capability,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The line that allows something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The tool it belongs to; `None` is the server as a whole.
+    pub tool: Option<String>,
+    /// The line, in canonical form.
+    pub capability: String,
+    /// Where it stands.
+    pub span: Span,
 }
 
 /// Whom the network may reach.
@@ -172,20 +206,12 @@ pub struct Assertion {
 }
 
 impl Plan {
-    /// The plan for a whole server: the kernel cannot tell its tools apart.
+    /// The plan for what was written: it knows the lines that each of its values comes from.
     ///
     /// # Errors
-    /// A finding if no list of rules says what the manifest allows.
-    pub fn server(checked: &Checked, facts: &HostFacts) -> Result<Self, Finding> {
-        build::of_manifest(checked, None, facts)
-    }
-
-    /// The plan for one tool alone.
-    ///
-    /// # Errors
-    /// A finding if no list of rules says what the tool is allowed.
-    pub fn tool(checked: &Checked, tool: &CheckedTool, facts: &HostFacts) -> Result<Self, Finding> {
-        build::of_manifest(checked, Some(tool), facts)
+    /// A finding if no list of rules says what is allowed.
+    pub fn for_source(source: PlanSource<'_>, facts: &HostFacts) -> Result<Self, Finding> {
+        build::of_source(source, facts)
     }
 
     /// The plan for an authority from anywhere: a grant, or the meet that a call runs under.

@@ -5,11 +5,11 @@
 //!
 //! Fails closed when a policy cannot be read, a tool is not declared, or containment is not decided.
 
+use bailiwick_manifest::{Checked, Declared, Manifest};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Code, Finding, Span};
-use bailiwick_policy::manifest::{Checked, Declared, Manifest};
 use serde_json::json;
 
 use crate::draft;

@@ -1,6 +1,6 @@
 //! The names of tools in what a server answers to `tools/list`, or in a manifest.
 
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 use serde_json::Value;
 
 /// The most tools of one list.

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::SensitivePlaces;
 
 use crate::host::StoreHost;
 use crate::installed::environment;

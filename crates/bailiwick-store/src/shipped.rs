@@ -1,6 +1,6 @@
 //! Manifests of servers that people use, reviewed and compiled in.
 
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 
 macro_rules! shipped {
     ($($name:literal)+) => {

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use bailiwick_manifest::sensitive::{Sensitive, SensitivePlaces};
+use bailiwick_manifest::{Manifest, Variable, VariableSource};
 use bailiwick_policy::finding::Findings;
-use bailiwick_policy::manifest::{Manifest, Variable, VariableSource};
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::{Sensitive, SensitivePlaces};
 
 use crate::host::StoreHost;
 

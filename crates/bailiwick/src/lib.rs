@@ -71,12 +71,12 @@ pub use bailiwick_guard::{
     Verdict, WriteMode, arguments, tools,
 };
 pub use bailiwick_journal as journal;
+pub use bailiwick_manifest::caveats::{Caveats, Scope};
+pub use bailiwick_manifest::{Checked, Manifest, Risk, ToolPolicy};
 pub use bailiwick_policy::authority::Authority;
 pub use bailiwick_policy::capability::{Capability, CapabilitySet};
-pub use bailiwick_policy::caveats::{Caveats, Scope};
 pub use bailiwick_policy::denial::{Denial, DenialCode};
 pub use bailiwick_policy::facts::HostFacts;
 pub use bailiwick_policy::finding::{Finding, Findings};
 pub use bailiwick_policy::lattice::CountBound;
-pub use bailiwick_policy::manifest::{Checked, Manifest, Risk, ToolPolicy};
 pub use edge::{EdgeFault, builder, builder_in, registry};

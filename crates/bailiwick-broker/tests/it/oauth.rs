@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bailiwick_broker::{LoadSecret, NamedSource, OAuth, ServiceNames, Source};
-use bailiwick_policy::settings::{OAuthGrant, OAuthSetting};
+use bailiwick_policy::secret_use::{OAuthGrant, OAuthSetting};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 

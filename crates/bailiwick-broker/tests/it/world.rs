@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bailiwick_broker::{BrokerProcess, LoadSecret, NamedSource, ServiceNames, Source};
 use bailiwick_egress::{Egress, Event, Front, Options, Running};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
@@ -239,7 +239,7 @@ impl World {
         );
         let facts = HostFacts::unknown();
         let checked = Manifest::parse(&text).unwrap().check(&facts).unwrap();
-        let plan = Plan::server(&checked, &facts).unwrap();
+        let plan = checked.server_plan(&facts).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let sources = [("TOKEN", VALUE), ("OTHER", OTHER)].map(|(name, value)| {
             let path = directory.path().join(name);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use bailiwick_launch::{FixedHosts, Resolver};
+use bailiwick_manifest::units;
 use bailiwick_policy::enforcement::Requirement;
-use bailiwick_policy::units;
 use clap::{Args, ValueEnum};
 
 use super::AnswerFormat;

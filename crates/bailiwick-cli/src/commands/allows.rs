@@ -1,11 +1,12 @@
 //! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
 
 use annotate_snippets::Level;
+use bailiwick_manifest::{Checked, CheckedTool, ExplainedRequest};
 use bailiwick_policy::authority::{Authority, Request};
 use bailiwick_policy::capability::{Capability, FsActions};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::{Checked, CheckedTool, ExplainedRequest, Origin};
+use bailiwick_policy::plan::Origin;
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};

@@ -1,9 +1,9 @@
 //! `bailiwick check`: every finding of every file, or what each manifest may touch in all.
 
+use bailiwick_manifest::snapshot::Snapshot;
+use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::finding::{Finding, Source};
-use bailiwick_policy::manifest::{Checked, Manifest};
-use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit};

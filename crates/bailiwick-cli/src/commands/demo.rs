@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Output, Registry, Session, ToolError};
 use bailiwick_journal::{Expected, Filter, Journal, Options, new_session, records, verify};
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::json;
 
 use crate::answer::{Answer, Exit};

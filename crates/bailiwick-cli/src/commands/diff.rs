@@ -1,8 +1,8 @@
 //! `bailiwick diff`: what a change of a manifest allows that was not allowed before.
 
-use bailiwick_policy::diff::{Diff as Comparison, Difference};
+use bailiwick_manifest::diff::{Diff as Comparison, Difference};
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::{Severity, Source};
-use bailiwick_policy::snapshot::Snapshot;
 
 use crate::additions;
 use crate::answer::{Answer, Exit};

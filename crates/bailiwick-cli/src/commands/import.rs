@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use bailiwick_learn::{ImportFrom, ImportOptions, import};
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
-use bailiwick_policy::sensitive::SensitivePlaces;
 
 use crate::answer::{Answer, Exit};
 use crate::args::import::Import;

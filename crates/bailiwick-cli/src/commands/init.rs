@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::finding::Source;
-use bailiwick_policy::manifest::Manifest;
 
 use crate::answer::{Answer, Exit};
 use crate::args::Init;

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_learn::{Draft, Evidence, ToolCall, calls_of, draft, merged, provenance, render};
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 
 pub(super) use self::audit::audit;
 use self::known::Known;

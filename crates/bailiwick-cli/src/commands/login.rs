@@ -11,8 +11,8 @@ use anyhow::Context as _;
 use bailiwick_door::{
     Answer as HttpAnswer, DoorRules, Limits, Listening, Service, filled, plain, with_header,
 };
+use bailiwick_manifest::Manifest;
 use bailiwick_mcp::CancellationToken;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_remote::{Client, Endpoint, LoginRequest, PendingLogin, TokenFile};
 use tokio::sync::mpsc;
 

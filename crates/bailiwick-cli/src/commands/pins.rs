@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_pins::Drift;
-use bailiwick_policy::diff::Diff;
-use bailiwick_policy::snapshot::Snapshot;
 
 use super::trust::refused;
 use crate::answer::{Answer, Exit};

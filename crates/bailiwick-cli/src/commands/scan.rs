@@ -4,9 +4,9 @@ mod show;
 
 use std::path::Path;
 
+use bailiwick_manifest::Checked;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::Checked;
 use bailiwick_scan::{Fault, Judgement, Options, Report, Stage, Subject};
 
 use crate::answer::{Answer, Exit};

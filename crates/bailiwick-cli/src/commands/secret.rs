@@ -9,8 +9,9 @@ use std::os::fd::AsFd as _;
 use anyhow::Context as _;
 use bailiwick_broker::{NamedSource, OAuth, SecretSource as _, Source, serve_secrets};
 use bailiwick_launch::LoadSecret;
+use bailiwick_manifest::settings::secret_settings;
 use bailiwick_policy::capability::BrokerHost;
-use bailiwick_policy::settings::{OAuthSetting, secret_settings};
+use bailiwick_policy::secret_use::OAuthSetting;
 use serde_json::{Value, json};
 
 use super::trust::refused;

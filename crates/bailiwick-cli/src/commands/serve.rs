@@ -21,9 +21,9 @@ use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
+use bailiwick_manifest::Checked;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Checked;
 use bailiwick_policy::plan::Plan;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
-use bailiwick_policy::diff::Diff;
-use bailiwick_policy::snapshot::Snapshot as Taken;
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot as Taken;
 
 use crate::answer::{Answer, Exit};
 use crate::args::Snapshot;

@@ -30,10 +30,10 @@ use anyhow::Context as _;
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipes, Recorder};
+use bailiwick_manifest::settings::allows_audit;
+use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_mcp::relay::StandIn;
-use bailiwick_policy::manifest::{Checked, Manifest};
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::settings::allows_audit;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;

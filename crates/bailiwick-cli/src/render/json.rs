@@ -2,9 +2,9 @@
 //!
 //! Each document names its own format and version; fields are added, never changed.
 
-use bailiwick_policy::diff::{Diff, Difference, Verdict};
+use bailiwick_manifest::diff::{Diff, Difference, Verdict};
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::{Finding, LineColumn, Source};
-use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::escape;

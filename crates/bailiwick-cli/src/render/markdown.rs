@@ -4,10 +4,10 @@
 
 use bailiwick_journal::JournalFault;
 use bailiwick_journal::format::Tamper;
+use bailiwick_manifest::diff::{Diff, Difference};
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::denial::DenialCode;
-use bailiwick_policy::diff::{Diff, Difference};
 use bailiwick_policy::finding::{Code, Severity};
-use bailiwick_policy::snapshot::Snapshot;
 
 use super::{escape, style};
 use crate::additions;

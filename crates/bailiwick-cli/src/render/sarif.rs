@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use bailiwick_policy::diff::Diff;
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::{Code, Finding, Severity, Source, Span};
-use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::escape;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError};
 use bailiwick_journal::format::Point;
 use bailiwick_journal::{Journal, Options};
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::manifest::Manifest;
 use serde_json::{Value, json};
 
 const MANIFEST: &str = r#"

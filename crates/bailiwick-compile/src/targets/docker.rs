@@ -18,7 +18,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::manifest::{Limit, Limits};
+use bailiwick_policy::limits::{Limit, Limits};
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};

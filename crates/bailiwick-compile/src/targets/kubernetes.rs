@@ -16,7 +16,7 @@ use bailiwick_policy::enforcement::mechanism::{
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
 use bailiwick_policy::facts::PathKind;
-use bailiwick_policy::manifest::Limit;
+use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::{Mount, Plan};
 
 use super::aspects;

@@ -15,7 +15,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::manifest::Limit;
+use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::{Network, Plan};
 
 use crate::view::{View, run_later};

@@ -13,7 +13,7 @@ use bailiwick_policy::enforcement::mechanism::{
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
 };
 use bailiwick_policy::enforcement::{Aspect, judge};
-use bailiwick_policy::manifest::Limit;
+use bailiwick_policy::limits::Limit;
 use bailiwick_policy::net::HostPattern;
 use bailiwick_policy::plan::{BASE, BaseKind, Network, Plan};
 use bailiwick_policy::run_later::fixed_names;

@@ -9,7 +9,7 @@ use bailiwick_policy::enforcement::mechanism::{
     EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism, ProcessMechanism,
     ProgramMechanism, ServiceMechanism,
 };
-use bailiwick_policy::manifest::Limit;
+use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::{Plan, Sourced};
 use serde_json::{Value, json};
 

@@ -16,11 +16,11 @@ mod shared;
 use std::path::{Path, PathBuf};
 
 use bailiwick_compile::{Egress, Target, compile, coverage, egress};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::enforcement::{Aspect, Coverage, Floor, Precision};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::Findings;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ pub(crate) fn facts() -> HostFacts {
 pub(crate) fn plan(text: &str) -> Result<Plan, Findings> {
     let facts = facts();
     let checked = Manifest::parse(text)?.check(&facts)?;
-    Ok(Plan::server(&checked, &facts).expect("a list of rules says it"))
+    Ok(checked.server_plan(&facts).expect("a list of rules says it"))
 }
 
 fn provenance() -> Provenance {

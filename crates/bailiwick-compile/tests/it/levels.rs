@@ -1,10 +1,10 @@
 //! What is claimed as held names a mechanism that the artifact has, and adding a capability never raises a level.
 
 use bailiwick_compile::{Target, compile, coverage};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::enforcement::{Aspect, Floor, Level};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 
 const CLOCK: &str = "'clock:system,tzdata'";
@@ -114,7 +114,7 @@ fn plan(lines: &str, limits: &str) -> Plan {
         "name = 's'\nversion = '1'\ncommand = 'node'\nserverCapabilities = [{lines}]\n[limits]\n{limits}\n"
     );
     let facts = HostFacts::unknown();
-    Plan::server(&Manifest::parse(&text).unwrap().check(&facts).unwrap(), &facts).unwrap()
+    Manifest::parse(&text).unwrap().check(&facts).unwrap().server_plan(&facts).unwrap()
 }
 
 fn text(artifact: &Artifact) -> String {

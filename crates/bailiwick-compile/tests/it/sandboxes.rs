@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use bailiwick_compile::{Refusal, Target, compile};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::artifact::{Artifact, Provenance};
 use bailiwick_policy::enforcement::Floor;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 use serde_json::Value;
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bailiwick_journal::format::{Decision, Event, RecordKind};
+use bailiwick_manifest::Risk;
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::Program;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::Risk;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 

@@ -3,8 +3,8 @@
 //!
 //! Fails closed when: this host, or the given [`Sandbox`], cannot hold what the call may touch. Then nothing is started.
 
+use bailiwick_manifest::ToolPolicy;
 use bailiwick_policy::enforcement::Coverage;
-use bailiwick_policy::manifest::ToolPolicy;
 use bailiwick_policy::plan::Plan;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub struct ProcessTool {
 /// # Examples
 /// ```
 /// use bailiwick_guard::tools::process_tool;
-/// use bailiwick_policy::manifest::{Risk, ToolPolicy};
+/// use bailiwick_manifest::{Risk, ToolPolicy};
 ///
 /// let policy = ToolPolicy::builder().risk(Risk::Low).read(["/data/**"]).write([]).no_network().build()?;
 /// let tool = process_tool("count", policy, |args| {

@@ -11,8 +11,8 @@ use bailiwick_guard::{
 };
 use bailiwick_journal::format::RecordKind;
 use bailiwick_journal::{Filter, Options};
+use bailiwick_manifest::caveats::Caveats;
 use bailiwick_policy::capability::CapabilitySet;
-use bailiwick_policy::caveats::Caveats;
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;

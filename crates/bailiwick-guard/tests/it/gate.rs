@@ -9,12 +9,12 @@ use bailiwick_guard::{
 };
 use bailiwick_journal::format::{Decision, RecordKind};
 use bailiwick_journal::{Filter, Options};
+use bailiwick_manifest::caveats::{Caveats, Scope};
+use bailiwick_manifest::{Constraints, Manifest, Risk, ToolPolicy};
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::caveats::{Caveats, Scope};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::manifest::{Constraints, Manifest, Risk, ToolPolicy};
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;

@@ -9,7 +9,7 @@ use bailiwick_guard::{
     ToolContext, ToolError, ToolFault,
 };
 use bailiwick_guardrails::{GUARDRAILS, Reload, SourceKind, State, Trust, trustable};
-use bailiwick_policy::caveats::Caveats;
+use bailiwick_manifest::caveats::Caveats;
 use bailiwick_policy::denial::DenialCode;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bailiwick_guard::{Output, Registry, Session, Tool, ToolContext, ToolError, WriteMode};
 use bailiwick_journal::Options;
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;

@@ -13,7 +13,7 @@ mod scripts;
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Effect, Output, Registry, Session, Tool, ToolError};
 use bailiwick_journal::Options;
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;

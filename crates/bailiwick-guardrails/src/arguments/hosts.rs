@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use bailiwick_manifest::{ArgumentAccess, Tool};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::{Denial, DenialCode};
-use bailiwick_policy::manifest::{ArgumentAccess, Tool};
 use bailiwick_policy::net::{Host, NetScope, NetSet, Schemes, Speech};
 use serde_json::Value;
 
@@ -217,8 +217,8 @@ fn named(authority: &str, scheme: Option<(String, Option<u16>)>) -> Result<Named
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bailiwick_manifest::Manifest;
     use bailiwick_policy::facts::HostFacts;
-    use bailiwick_policy::manifest::Manifest;
     use serde_json::json;
 
     fn judged(capabilities: &str, arguments: &str, args: &Value) -> Result<(), String> {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::target::{Condition, Target, is_name};
 use super::{Action, Examples, Guard, Guardrails, Hook, Mapping, On, RESERVED_SERVER, Validator};
-use bailiwick_policy::document::{self, Fields, Node, Value};
+use bailiwick_manifest::Declared;
+use bailiwick_manifest::document::{self, Fields, Node, Value};
 use bailiwick_policy::finding::{Code, Collector, Finding, Findings};
-use bailiwick_policy::manifest::Declared;
 
 const SHAPE: Code = Code::GuardrailShape;
 const UNKNOWN: Code = Code::GuardrailUnknownField;

@@ -200,9 +200,9 @@ fn killing_ends_the_whole_tree() {
 
 #[test]
 fn limits_hold_for_what_another_backend_runs() {
-    let limited = plan(&[]).with_limits(bailiwick_policy::manifest::Limits {
+    let limited = plan(&[]).with_limits(bailiwick_policy::limits::Limits {
         file_size: Some(1 << 16),
-        ..bailiwick_policy::manifest::Limits::default()
+        ..bailiwick_policy::limits::Limits::default()
     });
     let artifact = bwrap(&limited);
     if !is_usable(&artifact) {

@@ -1,6 +1,6 @@
 //! What other sandboxes' profiles say of a server.
 
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 use serde_json::Value;
 
 use super::clients::path_of;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::path::AbsPath;
 
 use super::{ImportFrom, ImportOptions, Imported};

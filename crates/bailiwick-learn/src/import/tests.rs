@@ -1,6 +1,6 @@
 //! Each form once with what it says, what it does not, and what would be too much.
 
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use crate::capability::{BrokerHost, common_hosts, covers};
 
 /// The hosts of each brokered variable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Brokered(BTreeMap<Box<str>, BTreeSet<BrokerHost>>);
+pub struct Brokered(BTreeMap<Box<str>, BTreeSet<BrokerHost>>);
 
 impl Brokered {
     /// The union of grants, without the names that `is_given` whole.
@@ -54,12 +54,12 @@ impl Brokered {
     }
 
     /// Every variable and its hosts.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &BTreeSet<BrokerHost>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeSet<BrokerHost>)> {
         self.0.iter().map(|(name, hosts)| (&**name, hosts))
     }
 
     /// Every variable with one of its hosts each.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &BrokerHost)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &BrokerHost)> {
         self.0.iter().flat_map(|(name, hosts)| hosts.iter().map(move |host| (&**name, host)))
     }
 }

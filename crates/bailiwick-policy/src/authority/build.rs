@@ -20,7 +20,7 @@ const MAX_CLAUSES: usize = 64;
 
 /// What the lines of a grant say, axis by axis, before it becomes an authority.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Parts {
+pub struct Parts {
     files: Vec<(FsActions, PathPattern)>,
     net: Vec<NetRule>,
     listen: Vec<Listen>,
@@ -59,7 +59,10 @@ impl Authority {
 
 impl Parts {
     /// Adds one line.
-    pub(crate) fn add(&mut self, capability: &Capability) -> Result<(), Finding> {
+    ///
+    /// # Errors
+    /// A finding if a path variable is left.
+    pub fn add(&mut self, capability: &Capability) -> Result<(), Finding> {
         capability.require_resolved()?;
         match capability {
             Capability::Fs { actions, path } => {
@@ -90,17 +93,18 @@ impl Parts {
         Ok(())
     }
 
-    pub(crate) fn add_clock(&mut self, actions: ClockActions) {
+    /// What may be known of the clock.
+    pub fn add_clock(&mut self, actions: ClockActions) {
         self.clock = self.clock.union(clock_flags(actions));
     }
 
     /// Every variable may be read and given, those that load code excepted.
-    pub(crate) fn add_every_variable(&mut self) {
+    pub fn add_every_variable(&mut self) {
         self.env.push((None, env_flags::READ.union(env_flags::INJECT)));
     }
 
     /// Every local service.
-    pub(crate) fn add_every_endpoint(&mut self) {
+    pub fn add_every_endpoint(&mut self) {
         self.ipc.push((None, ALLOWED));
     }
 
@@ -108,7 +112,7 @@ impl Parts {
     ///
     /// # Errors
     /// A finding if too many conjunctions would have to be joined.
-    pub(crate) fn add_authority(&mut self, more: &Authority) -> Result<(), Finding> {
+    pub fn add_authority(&mut self, more: &Authority) -> Result<(), Finding> {
         for (scope, action) in [
             (&more.read, FsActions::READ),
             (&more.code, FsActions::CODE),
@@ -183,7 +187,8 @@ impl Parts {
     }
 
     /// The authority for any number of calls, in any generation.
-    pub(crate) fn authority(mut self) -> Authority {
+    #[must_use]
+    pub fn authority(mut self) -> Authority {
         let net = self.hosts();
         let env = FlagMap::union_of(std::mem::take(&mut self.env));
         let is_given = |name: &str| env.flags_for(&Box::from(name)).contains(inject_flag(name));
@@ -236,7 +241,8 @@ fn flags_of(actions: EnvActions, name: Option<&str>) -> Flags {
 /// The parts of an authority that only some dialects speak of.
 impl Authority {
     /// The same authority, unbounded on the axes that `axis` picks. For dialects that leave axes unspecified.
-    pub(crate) fn with_top_where(self, axis: impl Fn(Axis) -> bool) -> Self {
+    #[must_use]
+    pub fn with_top_where(self, axis: impl Fn(Axis) -> bool) -> Self {
         let top = Self::top();
         let (files, writes) = (axis(Axis::FsRead), axis(Axis::FsWrite));
         Self {
@@ -260,11 +266,14 @@ impl Authority {
     }
 
     /// The same authority, where whatever may be read may be mapped as code: of a bound that speaks of reading alone.
-    pub(crate) fn with_code_as_read(self) -> Self {
+    #[must_use]
+    pub fn with_code_as_read(self) -> Self {
         Self { code: self.read.clone(), ..self }
     }
 
-    pub(crate) fn with_bounds(self, calls: CountBound, generations: FlagMap<u64>) -> Self {
+    /// The same authority for so many calls, in these generations.
+    #[must_use]
+    pub fn with_bounds(self, calls: CountBound, generations: FlagMap<u64>) -> Self {
         Self { calls, generations, ..self }
     }
 }

@@ -7,7 +7,8 @@ static LOADERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 });
 
 /// Whether a program may run other code because this variable is set.
-pub(crate) fn is_loader_variable(name: &str) -> bool {
+#[must_use]
+pub fn is_loader_variable(name: &str) -> bool {
     LOADERS.iter().any(|entry| match entry.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => *entry == name,

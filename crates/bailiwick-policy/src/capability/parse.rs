@@ -18,15 +18,20 @@ pub const MAX_CAPABILITY: usize = 8192;
 
 /// Who writes: a manifest may use path variables, a grant may read every environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scribe {
+pub enum Scribe {
+    /// The author of a manifest.
     Manifest,
+    /// A person who grants.
     Grant,
 }
 
 const KINDS: [&str; 7] = ["fs", "net", "exec", "env", "ipc", "clock", "assert"];
 
 /// Reads one capability.
-pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
+///
+/// # Errors
+/// A finding if anything about it is not known, repeated, misplaced or ambiguous.
+pub fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
     check_text(text)?;
     let Some((kind, rest)) = text.split_once(':') else { return Err(no_colon(text)) };
     match kind {
@@ -44,7 +49,10 @@ pub(crate) fn parse(text: &str, scribe: Scribe) -> Result<Capability, Finding> {
 }
 
 /// Reads the scope of a grant whose kind and actions are understood: `prefix` is put in front.
-pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
+///
+/// # Errors
+/// As [`parse`], in the words of what was written.
+pub fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Finding> {
     if scope.trim().is_empty() {
         return Err(Finding::new(Code::CapScopeMissing, "an entry is empty")
             .at(Span::new(0, scope.len()))
@@ -59,7 +67,10 @@ pub(crate) fn read_behind(prefix: &str, scope: &str) -> Result<Capability, Findi
 }
 
 /// Reads an entry of a list of hosts: a host, or `net:listen:…` written out, which no host looks like.
-pub(crate) fn read_network_entry(entry: &str) -> Result<Capability, Finding> {
+///
+/// # Errors
+/// As [`parse`].
+pub fn read_network_entry(entry: &str) -> Result<Capability, Finding> {
     if entry.starts_with("net:listen:") {
         return parse(entry, Scribe::Grant);
     }
@@ -148,7 +159,10 @@ fn parse_exec(text: &str, rest: &str, kind: &str, action: &'static str) -> Resul
 }
 
 /// Reads a bare program name or an absolute path.
-pub(crate) fn parse_program(text: &str) -> Result<Program, Finding> {
+///
+/// # Errors
+/// A finding if it is neither.
+pub fn parse_program(text: &str) -> Result<Program, Finding> {
     let bad = |code, message: String| Finding::new(code, message).at(Span::new(0, text.len()));
     if text.starts_with('/') {
         let path = AbsPath::new(text)?;
@@ -257,7 +271,10 @@ fn parse_env_wildcard(
 }
 
 /// Whether `name` is UPPER_SNAKE.
-pub(crate) fn check_env_name(name: &str) -> Result<(), Finding> {
+///
+/// # Errors
+/// A finding if it is not.
+pub fn check_env_name(name: &str) -> Result<(), Finding> {
     let mut bytes = name.bytes();
     let head = bytes.next().is_some_and(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let tail = bytes.all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
@@ -278,7 +295,10 @@ fn parse_ipc(text: &str, rest: &str) -> Result<Capability, Finding> {
 }
 
 /// Reads a local endpoint.
-pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
+///
+/// # Errors
+/// A finding if there is no such endpoint.
+pub fn parse_endpoint(text: &str) -> Result<Endpoint, Finding> {
     const WORDS: [&str; 6] =
         ["x11", "wayland", "dbus:system", "dbus:session", "private", "unix:/path/to/socket"];
     match text {

@@ -16,7 +16,8 @@ macro_rules! actions {
         impl $set {
             $($(#[$doc])+ pub const $name: Self = Self($bits);)+
 
-            pub(crate) const NAMES: &'static [(&'static str, Self)] = &[$(($text, Self::$name)),+];
+            /// Every action by its name.
+            pub const NAMES: &'static [(&'static str, Self)] = &[$(($text, Self::$name)),+];
 
             /// The actions of either.
             #[must_use]
@@ -147,7 +148,7 @@ impl fmt::Display for Endpoint {
 }
 
 /// The candidate that `text` was probably meant to be, if one is close.
-pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (text.chars().count() / 3).clamp(1, 3);
     let measured = candidates.into_iter().map(|candidate| (distance(text, candidate), candidate));
     measured.filter(|(far, _)| *far <= limit).min_by_key(|(far, _)| *far).map(|(_, candidate)| candidate)

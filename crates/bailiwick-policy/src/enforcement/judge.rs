@@ -11,7 +11,7 @@ use super::mechanism::{
 };
 use super::{Aspect, Coverage, Held, Level, Precision};
 use crate::capability::{ClockActions, Endpoint, FsActions};
-use crate::manifest::{Limit, Limits};
+use crate::limits::{Limit, Limits};
 use crate::net::{NetRule, Speech};
 use crate::path::AbsPath;
 use crate::plan::{FileGrant, MASKED, Mount, Network, Plan};

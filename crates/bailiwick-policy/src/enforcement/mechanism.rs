@@ -4,7 +4,7 @@
 //! two that have the same mechanism cannot report different levels.
 
 use super::Held;
-use crate::manifest::Limit;
+use crate::limits::Limit;
 
 /// The words for a mechanism: how it works, and what it always leaves open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -170,7 +170,10 @@ pub(super) fn is_localhost(name: &str) -> bool {
 }
 
 /// Reads `*`, `*.name`, `name`, `1.2.3.4`, `10.0.0.0/8`, `[::1]` or `[fd00::/8]`.
-pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
+///
+/// # Errors
+/// A finding if it is none of these.
+pub fn parse_host_pattern(text: &str) -> Result<HostPattern, Finding> {
     if text == "*" {
         return Ok(HostPattern::Any);
     }

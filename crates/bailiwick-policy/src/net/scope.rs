@@ -14,7 +14,7 @@ const MAX_PAIRS: usize = 4096;
 
 impl NetScope {
     /// The union of the rules.
-    pub(crate) fn union(rules: impl IntoIterator<Item = NetRule>) -> Self {
+    pub fn union(rules: impl IntoIterator<Item = NetRule>) -> Self {
         Self::from_union(NetSet::new(rules))
     }
 

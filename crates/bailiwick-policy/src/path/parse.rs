@@ -4,7 +4,10 @@ use super::{AbsPath, MAX_GLOB_PARTS, MAX_PATH, Part, PathPattern, Root, glob};
 use crate::finding::{Code, Finding, Span};
 
 /// Reads a pattern. `variables` says whether it may start with `$NAME`, `${NAME}` or `~`.
-pub(crate) fn parse_pattern(text: &str, variables: bool) -> Result<PathPattern, Finding> {
+///
+/// # Errors
+/// A finding if it is relative, too long or ambiguous.
+pub fn parse_pattern(text: &str, variables: bool) -> Result<PathPattern, Finding> {
     check_length(text)?;
     let (root, rest, offset) = split_root(text, variables)?;
     let mut parts = Vec::new();

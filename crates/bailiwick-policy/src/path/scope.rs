@@ -17,7 +17,7 @@ const MAX_PAIRS: usize = 256;
 
 impl PathScope {
     /// The union of resolved patterns.
-    pub(crate) fn union<'a>(patterns: impl IntoIterator<Item = &'a PathPattern>) -> Self {
+    pub fn union<'a>(patterns: impl IntoIterator<Item = &'a PathPattern>) -> Self {
         let set = PathSet::new(patterns.into_iter());
         if set.as_ref().is_some_and(PathSet::is_everything) { Self::Any } else { Self::from_union(set) }
     }

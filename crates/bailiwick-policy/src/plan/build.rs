@@ -3,45 +3,30 @@
 use std::collections::HashMap;
 
 use super::{
-    Assertion, BrokeredSecret, Environment, Exec, Ipc, Line, Network, Plan, ProgramGrant, Sourced, Spawning,
-    Subject, files,
+    Assertion, BrokeredSecret, Environment, Exec, Ipc, Network, Plan, PlanLine, PlanSource, ProgramGrant,
+    Sourced, Spawning, Subject, files,
 };
 use crate::authority::{Authority, Request, env_flags, exec_flags};
 use crate::capability::{BrokerHost, Capability, ClockActions, Endpoint, Program};
 use crate::facts::HostFacts;
 use crate::finding::{Code, Finding};
 use crate::lattice::Flags;
-use crate::manifest::{Checked, CheckedTool, Limits, SecretUse};
+use crate::limits::Limits;
 use crate::net::{Listen, NetRule, NetScope};
 use crate::path::AbsPath;
+use crate::secret_use::SecretUse;
 
-pub(super) fn of_manifest(
-    checked: &Checked,
-    tool: Option<&CheckedTool>,
-    facts: &HostFacts,
-) -> Result<Plan, Finding> {
-    let manifest = checked.manifest();
-    let authority = tool.map_or_else(|| checked.authority(), |tool| tool.authority());
-    let granted = checked.granted_lines(tool, facts);
-    let lines = granted
-        .map(|(owner, span, capability)| Line { tool: owner.map(str::to_owned), capability, span })
-        .collect();
-    let subject = Subject {
-        name: manifest.name().to_owned(),
-        version: Some(manifest.version().to_owned()),
-        tool: tool.map(|tool| tool.name().to_owned()),
-    };
+pub(super) fn of_source(source: PlanSource<'_>, facts: &HostFacts) -> Result<Plan, Finding> {
+    let PlanSource { subject, authority, lines, command, limits, variables, secrets } = source;
     let mut plan = build(subject, authority, lines, facts)?;
-    plan.command = manifest.command().map(|(command, args)| (command.to_owned(), args.to_vec()));
-    plan.limits = *manifest.limits();
+    (plan.command, plan.limits) = (command, limits);
     let given = |name: &str| authority.allows(&Request::InjectEnv(name.into()));
-    let fixed = manifest.env().iter().filter(|(name, _)| given(name));
+    let fixed = variables.iter().filter(|(name, _)| given(name));
     plan.environment.fixed = fixed.map(|(name, value)| (name.clone(), value.clone())).collect();
     for secret in &mut plan.environment.brokered {
-        secret.value.usage = manifest.secrets().get(&*secret.value.name).cloned().unwrap_or_default();
+        secret.value.usage = secrets.get(&*secret.value.name).cloned().unwrap_or_default();
     }
-    let fixed = manifest.env();
-    plan.environment.injected.retain(|name| !fixed.contains_key(&*name.value));
+    plan.environment.injected.retain(|name| !variables.contains_key(&*name.value));
     Ok(plan)
 }
 
@@ -53,7 +38,7 @@ pub(super) fn of_authority(name: &str, authority: &Authority, facts: &HostFacts)
 fn build(
     subject: Subject,
     authority: &Authority,
-    lines: Vec<Line>,
+    lines: Vec<PlanLine>,
     facts: &HostFacts,
 ) -> Result<Plan, Finding> {
     let origins = Origins::from_lines(&lines);
@@ -102,7 +87,7 @@ struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    fn from_lines(lines: &'a [Line]) -> Self {
+    fn from_lines(lines: &'a [PlanLine]) -> Self {
         let mut origins = Self::default();
         for (index, line) in lines.iter().enumerate() {
             let entry = match &line.capability {
@@ -222,7 +207,7 @@ fn clock(authority: &Authority) -> Option<ClockActions> {
     held.reduce(ClockActions::union)
 }
 
-fn assertions(lines: &[Line]) -> Vec<Sourced<Assertion>> {
+fn assertions(lines: &[PlanLine]) -> Vec<Sourced<Assertion>> {
     let mut kept: Vec<Sourced<Assertion>> = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
     for (index, line) in lines.iter().enumerate() {

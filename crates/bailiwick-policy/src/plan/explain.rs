@@ -1,8 +1,7 @@
 //! A plan in words: one entry a rule, with the lines it comes from.
 
-use super::{Network, Plan, Sourced};
+use super::{Network, Origin, Plan, Sourced};
 use crate::digest::Digest;
-use crate::manifest::Origin;
 
 /// One rule of a plan and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,16 +6,11 @@ use super::*;
 use crate::authority::Request;
 use crate::capability::{CapabilitySet, FsActions};
 use crate::facts::PathKind;
-use crate::manifest::Manifest;
 use crate::path::PathPattern;
 
 fn plan(lines: &[&str]) -> Plan {
     let set = CapabilitySet::new(lines.iter().copied()).unwrap();
     Plan::for_authority("test", set.authority(), &HostFacts::unknown()).unwrap()
-}
-
-fn shown(plan: &Plan) -> Vec<String> {
-    plan.explain().into_iter().map(|one| one.rule).collect()
 }
 
 fn mounts(lines: &[&str]) -> Vec<String> {
@@ -44,69 +39,6 @@ fn what_a_mount_widens_it_says() {
     assert_eq!(mounts(&["fs:write:/w"]), ["rw /w superset"], "a mount cannot be written and not read");
     assert_eq!(mounts(&["fs:read:/w", "fs:write:/w"]), ["rw /w"]);
     assert_eq!(mounts(&["fs:read:/w", "fs:create:/w"]), ["rw /w superset"]);
-}
-
-#[test]
-fn every_rule_of_a_manifest_knows_its_line() {
-    let text = r#"
-name = "s"
-version = "1"
-env = { MODE = "x" }
-server_capabilities = ["fs:read:/w", "net:connect:a.example:443"]
-[[tools]]
-name = "t"
-capabilities = ["fs:read,write:/w/out", "exec:spawn:git", "env:inject:TOKEN", 'assert:ok.it:"holds"']
-[[tools]]
-name = "u"
-capabilities = ["fs:read:/w/out", "ipc:connect:x11", "clock:system", "env:read:LANG"]
-"#;
-    let facts = HostFacts::unknown();
-    let checked = Manifest::parse(text).unwrap().check(&facts).unwrap();
-    let plan = Plan::server(&checked, &facts).unwrap();
-    let lines: Vec<String> = plan
-        .explain()
-        .into_iter()
-        .map(|one| {
-            let from = one.origins.iter().map(|origin| {
-                let written = text.get(origin.span.start + 1..origin.span.end - 1);
-                assert_eq!(written, Some(&*origin.capability));
-                format!("{}:{}", origin.tool.as_deref().unwrap_or("-"), origin.capability)
-            });
-            format!("{} < {}", one.rule, from.collect::<Vec<_>>().join(" "))
-        })
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            "fs:read:/w < -:fs:read:/w",
-            "fs:read,write:/w/out < t:fs:read,write:/w/out u:fs:read:/w/out",
-            "net:connect:a.example:443 < -:net:connect:a.example:443",
-            "exec:spawn:git < t:exec:spawn:git",
-            "env MODE (fixed) < ",
-            "env:inject:TOKEN < t:env:inject:TOKEN",
-            "env:read:LANG < u:env:read:LANG",
-            "ipc:connect:x11 < u:ipc:connect:x11",
-            "clock:system < ",
-            "assert:ok.it < t:assert:ok.it:\"holds\"",
-        ]
-    );
-    let tool = checked.tool("u").unwrap();
-    let rules = shown(&Plan::tool(&checked, tool, &facts).unwrap());
-    assert!(!rules.iter().any(|rule| rule.contains("write") || rule.contains("git")), "{rules:?}");
-}
-
-#[test]
-fn a_policy_narrows_the_plan_of_its_tool() {
-    let text = "name = 's'\nversion = '1'\n[[tools]]\nname = 't'\n\
-        capabilities = ['fs:read,write:/w', 'net:connect:a.example:443']\n\
-        [tools.policy]\nrisk = 'low'\nnetwork = 'deny'\n";
-    let facts = HostFacts::unknown();
-    let checked = match Manifest::parse(text) {
-        Ok(manifest) => manifest.check(&facts).unwrap(),
-        Err(findings) => panic!("{findings:?}"),
-    };
-    let plan = Plan::tool(&checked, checked.tool("t").unwrap(), &facts).unwrap();
-    assert_eq!(*plan.network(), Network::None);
 }
 
 #[test]

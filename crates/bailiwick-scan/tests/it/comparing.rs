@@ -1,7 +1,7 @@
 //! Declared against done.
 
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_scan::{Judgement, Report, compare, draft};
 
 use super::scan_text;

@@ -11,7 +11,7 @@ use bailiwick_clients::hooks::DRY_SESSION;
 use bailiwick_guardrails::Decision;
 use bailiwick_journal::format::{Decision as Decided, Digest, Event, RecordKind};
 use bailiwick_journal::{SharedJournal, private};
-use bailiwick_policy::settings::HookRecords;
+use bailiwick_manifest::settings::HookRecords;
 
 use crate::{facts, input};
 

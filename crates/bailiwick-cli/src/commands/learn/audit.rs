@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 use bailiwick_learn::{Draft, Evidence, draft};
-use bailiwick_policy::manifest::Manifest;
+use bailiwick_manifest::Manifest;
 use serde_json::Value;
 
 use super::known::Known;

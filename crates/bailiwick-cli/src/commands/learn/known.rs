@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use bailiwick_learn::{Draft, Evidence};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_store::with_host_values;
 

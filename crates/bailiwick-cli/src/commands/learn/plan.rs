@@ -10,11 +10,11 @@ use bailiwick_launch::HostPlanner;
 use bailiwick_learn::{
     ArgumentPath, BoundVariable, Evidence, SECRETS_OF_SYSTEM, guess_variables, is_secret_name,
 };
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::capability::Capability;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::sensitive::SensitivePlaces;
 use bailiwick_store::{StoreHost, with_host_values};
 
 use super::subject::Subject;
@@ -256,7 +256,7 @@ pub(super) fn plan_of(manifest: Manifest, host: &StoreHost, hidden: &[PathBuf]) 
     let checked = manifest.check(&known).map_err(|findings| anyhow::anyhow!("{findings}"))?;
     let planner = HostPlanner::new(facts::with_own_paths(known)).with_home(host.home.as_deref());
     let planner = hidden.iter().try_fold(planner, |planner, path| planner.hiding(path))?;
-    Ok(planner.plan(|facts| Plan::server(&checked, facts))?)
+    Ok(planner.plan(|facts| checked.server_plan(facts))?)
 }
 
 fn first_of(findings: &[bailiwick_policy::finding::Finding]) -> anyhow::Error {

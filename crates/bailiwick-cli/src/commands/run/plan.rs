@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use bailiwick_launch::{Brokering, HostPlanner, PlanError};
+use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
-use bailiwick_policy::manifest::{Checked, Limits, Manifest, Origin};
-use bailiwick_policy::plan::Plan;
+use bailiwick_policy::limits::Limits;
+use bailiwick_policy::plan::{Origin, Plan};
 
 use super::leash::Governing;
 use super::retries;
@@ -123,8 +124,8 @@ fn of_manifest(
     };
     let planned = planner(args.backend, governing, facts).and_then(|planner| {
         planner.plan(|facts| match tool {
-            None => Plan::server(&checked, facts),
-            Some(tool) => Plan::tool(&checked, tool, facts),
+            None => checked.server_plan(facts),
+            Some(tool) => checked.tool_plan(tool, facts),
         })
     });
     match planned {

@@ -6,11 +6,11 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use bailiwick_manifest::caveats::Caveats;
+use bailiwick_manifest::{Checked, CheckedTool, Manifest};
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::caveats::Caveats;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::lattice::CountBound;
-use bailiwick_policy::manifest::{Checked, CheckedTool, Manifest};
 
 use super::refused;
 use crate::answer::{Answer, Exit};

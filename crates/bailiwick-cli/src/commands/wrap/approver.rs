@@ -13,12 +13,12 @@ use bailiwick_guard::{Approver, Call, Consent};
 use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
 use bailiwick_guardrails::{State, digest};
 use bailiwick_journal::new_session;
+use bailiwick_manifest::snapshot::Snapshot;
+use bailiwick_manifest::{Checked, ClientFeatures, FeatureStance, Risk};
 use bailiwick_mcp::relay::{
     ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, ask_client, visible,
 };
 use bailiwick_policy::digest::Digest;
-use bailiwick_policy::manifest::{Checked, ClientFeatures, FeatureStance, Risk};
-use bailiwick_policy::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::pins::KeptPins;

@@ -1,9 +1,9 @@
 //! What a server was granted in a project when it was first used there. More than that waits for a person.
 
 use anyhow::Context as _;
-use bailiwick_policy::diff::Diff;
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot;
 
 use crate::facts;
 use crate::pin_store::{PinFile, PinnedServer};

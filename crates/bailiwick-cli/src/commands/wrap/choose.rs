@@ -10,10 +10,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bailiwick_policy::diff::Diff;
+use bailiwick_manifest::Manifest;
+use bailiwick_manifest::diff::Diff;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::Source;
-use bailiwick_policy::manifest::Manifest;
-use bailiwick_policy::snapshot::Snapshot;
 use bailiwick_remote::Endpoint;
 use bailiwick_store::{
     InstalledServer, PackageCall, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost,

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use bailiwick_guard::{Registry, Rules, Session};
 use bailiwick_journal::Journal;
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
+use bailiwick_manifest::{ArgumentRule, Checked, Condition, Tool};
 use bailiwick_mcp::Tools;
 use bailiwick_mcp::relay::{CallsInFlight, Redactor, RelayCounts, RelayOptions, RemoteTool};
-use bailiwick_policy::manifest::{ArgumentRule, Checked, Condition, Tool};
 
 use super::WrappedServer;
 use super::approver::Approvals;

@@ -10,11 +10,11 @@ use anyhow::Context as _;
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_launch::Exit as Ended;
+use bailiwick_manifest::{Checked, ToolState};
 use bailiwick_mcp::relay::isolate::{InstanceStreams, Instances as _};
 use bailiwick_mcp::relay::restart::{Restarts, keep_running};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, is_method, relay as relay_messages};
 use bailiwick_mcp::stdio;
-use bailiwick_policy::manifest::{Checked, ToolState};
 use tokio::io::duplex;
 use tokio::sync::oneshot;
 

@@ -92,7 +92,7 @@ fn validate(files: &[PathBuf]) -> Option<Vec<String>> {
         skip("python3 with jsonschema is not installed");
         return None;
     }
-    let schema = super::root().join("crates/bailiwick-policy/src/manifest/manifest.schema.json");
+    let schema = super::root().join("crates/bailiwick-manifest/src/manifest/manifest.schema.json");
     let output = Command::new("python3").arg("-c").arg(VALIDATE).arg(schema).args(files).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())

@@ -13,12 +13,13 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("bailiwick-policy", &[]),
-    ("bailiwick-compile", &["bailiwick-policy"]),
+    ("bailiwick-manifest", &["bailiwick-policy"]),
+    ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
-    ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
+    ("bailiwick-broker", &["bailiwick-egress", "bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
     ("bailiwick-fleet", &[]),
@@ -27,11 +28,17 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
     ("bailiwick-layer", &["bailiwick-policy"]),
-    ("bailiwick-learn", &["bailiwick-policy"]),
-    ("bailiwick-guardrails", &["bailiwick-policy", "bailiwick-journal"]),
+    ("bailiwick-learn", &["bailiwick-manifest", "bailiwick-policy"]),
+    ("bailiwick-guardrails", &["bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
     (
         "bailiwick-console",
-        &["bailiwick-door", "bailiwick-guardrails", "bailiwick-journal", "bailiwick-policy"],
+        &[
+            "bailiwick-door",
+            "bailiwick-guardrails",
+            "bailiwick-journal",
+            "bailiwick-manifest",
+            "bailiwick-policy",
+        ],
     ),
     (
         "bailiwick-launch",
@@ -44,10 +51,11 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         ],
     ),
     ("bailiwick-remote", &["bailiwick-policy", "bailiwick-egress"]),
-    ("bailiwick-store", &["bailiwick-policy", "bailiwick-launch", "bailiwick-journal"]),
+    ("bailiwick-store", &["bailiwick-journal", "bailiwick-launch", "bailiwick-manifest", "bailiwick-policy"]),
     (
         "bailiwick-guard",
         &[
+            "bailiwick-manifest",
             "bailiwick-policy",
             "bailiwick-launch",
             "bailiwick-guardrails",
@@ -55,7 +63,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "bailiwick-page",
         ],
     ),
-    ("bailiwick-scan", &["bailiwick-policy"]),
+    ("bailiwick-scan", &["bailiwick-manifest", "bailiwick-policy"]),
     (
         "bailiwick-mcp",
         &[
@@ -63,16 +71,18 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
+            "bailiwick-manifest",
             "bailiwick-pins",
             "bailiwick-policy",
             "bailiwick-remote",
         ],
     ),
-    ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-policy"]),
+    ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
     (TESTKIT, &["bailiwick-journal"]),
     (
         "bailiwick-cli",
         &[
+            "bailiwick-manifest",
             "bailiwick-policy",
             "bailiwick-broker",
             "bailiwick-clients",

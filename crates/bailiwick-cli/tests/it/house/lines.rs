@@ -11,13 +11,9 @@ use super::{assert_none, repo};
 
 /// The most lines of a crate.
 const MOST: usize = 9_000;
-/// Crates that may have more: every dialect, every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
-const LARGER: [(&str, usize); 4] = [
-    ("bailiwick-policy", 13_600),
-    ("bailiwick-cli", 17_200),
-    ("bailiwick-confine", 11_200),
-    ("bailiwick-guardrails", 9_400),
-];
+/// Crates that may have more: every command, every sandbox, and every judge of calls. CONTRIBUTING.md says the same.
+const LARGER: [(&str, usize); 3] =
+    [("bailiwick-cli", 17_200), ("bailiwick-confine", 11_200), ("bailiwick-guardrails", 9_400)];
 /// How many equal lines are a repetition.
 const EQUAL: usize = 6;
 
@@ -138,7 +134,7 @@ fn the_rule_sees_a_crate_that_is_too_large() {
         file("a", MOST - 1),
         file("a", 2),
         file("b", MOST),
-        file("bailiwick-cli", MOST + 1),
+        file("bailiwick-guardrails", MOST + 1),
         file(larger, its_most + 1),
         SourceFile {
             owner: "c".to_owned(),

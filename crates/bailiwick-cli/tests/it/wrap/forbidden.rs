@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bailiwick_policy::manifest::{Manifest, VariableSource};
+use bailiwick_manifest::{Manifest, VariableSource};
 use bailiwick_testkit::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

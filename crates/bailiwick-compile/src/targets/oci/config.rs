@@ -1,6 +1,6 @@
 //! The `config.json` of an OCI bundle.
 
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::limits::Limits;
 use bailiwick_policy::plan::Plan;
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use bailiwick_compile::{Target, compile};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 
 use super::sandbox::{Starter, artifact, has, program, run, started, starters, written};
@@ -97,7 +97,7 @@ fn the_command_of_a_manifest_is_run() {
         Ok(manifest) => manifest.check(&facts).unwrap(),
         Err(findings) => panic!("{findings:?}"),
     };
-    let plan = Plan::server(&checked, &facts).unwrap();
+    let plan = checked.server_plan(&facts).unwrap();
     for target in [Target::Bwrap, Target::Firejail].into_iter().filter(|target| has(program(*target))) {
         let world = World::new();
         let output = run(target, &plan, Starter::Root, &world, &[]);

@@ -412,7 +412,7 @@ mod tests {
     use crate::outcome::Output;
     use crate::{Registry, Session, Tool};
     use bailiwick_journal::{Journal, Options, new_session};
-    use bailiwick_policy::caveats::Caveats;
+    use bailiwick_manifest::caveats::Caveats;
 
     /// Reads a file, lets another change it, and replaces it.
     struct Late;

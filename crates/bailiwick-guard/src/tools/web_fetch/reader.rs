@@ -16,7 +16,7 @@ use bailiwick_launch::{
 };
 use bailiwick_page::{Page, PageKind};
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::manifest::Limits;
+use bailiwick_policy::limits::Limits;
 
 use crate::offload::CancelFlag;
 

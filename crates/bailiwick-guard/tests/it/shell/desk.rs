@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Call, Grant, News, Output, Registry, Session, ToolError};
 use bailiwick_journal::Options;
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
 use bailiwick_testkit::journal::Dir;

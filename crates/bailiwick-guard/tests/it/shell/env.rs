@@ -1,6 +1,6 @@
 //! Variables: what a program gets, what is dropped, what a script may know.
 
-use bailiwick_policy::caveats::Scope;
+use bailiwick_manifest::caveats::Scope;
 use serde_json::json;
 
 use super::desk::Desk;

@@ -1,6 +1,6 @@
 //! Ways around a script's redirections, patterns and programs.
 
-use bailiwick_policy::caveats::Scope;
+use bailiwick_manifest::caveats::Scope;
 use serde_json::json;
 
 use super::desk::Desk;

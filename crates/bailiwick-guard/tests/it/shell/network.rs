@@ -1,6 +1,6 @@
 //! What the network refused is in the result, and nothing else is.
 
-use bailiwick_policy::caveats::Scope;
+use bailiwick_manifest::caveats::Scope;
 use serde_json::json;
 
 use super::desk::Desk;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bailiwick_guard::tools::WebFetch;
 use bailiwick_guard::{Registry, Session};
 use bailiwick_journal::Options;
-use bailiwick_policy::caveats::{Caveats, Scope};
+use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::{Value, json};
 
 use super::world::{Server, dns, fetch, from_loopback, hello, redirect, redirecting, reply};

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Registry, Session, Verdict};
 use bailiwick_journal::Journal;
+use bailiwick_manifest::Manifest;
 use bailiwick_mcp::relay::{
     CallsInFlight, NoPins, Redactor, RelayEnd, RelayOptions, RelayStreams, RemoteTool, RootsAlone, relay,
 };
 use bailiwick_mcp::{CancellationToken, Tools};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
 use tokio::sync::oneshot;

@@ -180,8 +180,9 @@ proptest! {
 
 #[test]
 fn no_local_service_is_held_where_all_are_granted() {
-    let everything = crate::caveats::Caveats::top().authority().unwrap();
-    let plan = Plan::for_authority("test", &everything, &HostFacts::unknown()).unwrap();
+    let mut parts = crate::authority::Parts::default();
+    parts.add_every_endpoint();
+    let plan = Plan::for_authority("test", &parts.authority(), &HostFacts::unknown()).unwrap();
     let none = Words::exact("the filter refuses local sockets");
     let some = DeclaredServices::Supervised(Words::exact("the filter asks the supervisor"));
     let filtered = ServiceMechanism::Filtered { none, wider_with_files: &[], some };

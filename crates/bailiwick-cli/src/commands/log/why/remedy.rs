@@ -1,10 +1,10 @@
 //! What a person could do about a denial.
 
 use bailiwick_journal::format::{Event, RecordKind};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 
 /// What would allow it, as far as the record says.
 pub(super) struct Remedy {

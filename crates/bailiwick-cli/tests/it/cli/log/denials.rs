@@ -3,10 +3,10 @@
 use super::Demo;
 use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_journal::{Journal, Options};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::authority::{Authority, Request, Spawn};
 use bailiwick_policy::capability::{Capability, Program};
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::manifest::Manifest;
 use bailiwick_policy::net::{Host, NetRequest, Speak};
 use bailiwick_policy::path::AbsPath;
 
