@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use crate::rules_file::AGENT_SERVER;
+use bailiwick_shell::Reading;
+use bailiwick_shell::aliases;
+use bailiwick_shell::classes::{self, Consequences, EarlierFiles, Effect, Setting};
 use serde_json::Value;
 
-use super::aliases;
-use super::classes::{self, Consequences, EarlierFiles, Effect, Setting};
 use super::names::Names;
-use super::shell::{self, Reading};
 use super::tool_name::{same_name, split, tool_of};
 
 /// The capability whose arguments hold shell text.
@@ -176,7 +176,7 @@ impl<'a> ToolCall<'a> {
 
 impl Commands {
     fn from_params(params: &Value) -> Self {
-        let reading = shell_text(params).map(|text| shell::read(&text)).unwrap_or_default();
+        let reading = shell_text(params).map(|text| bailiwick_shell::read(&text)).unwrap_or_default();
         let texts = reading.commands.iter().flat_map(|one| std::iter::once(&one.plain).chain(&one.variants));
         let all = texts.map(|text| format!("{text}\n")).collect();
         Self { reading, all }
@@ -201,10 +201,12 @@ fn shell_text(params: &Value) -> Option<Cow<'_, str>> {
     match (value, arguments) {
         (Value::String(program), Some(arguments)) => {
             let all = std::iter::once(program.as_str()).chain(arguments.iter().map(String::as_str));
-            Some(Cow::Owned(shell::quoted(all)))
+            Some(Cow::Owned(bailiwick_shell::quoted(all)))
         }
         (Value::String(text), None) => Some(Cow::Borrowed(text)),
-        (value, _) => words(value).map(|words| Cow::Owned(shell::quoted(words.iter().map(String::as_str)))),
+        (value, _) => {
+            words(value).map(|words| Cow::Owned(bailiwick_shell::quoted(words.iter().map(String::as_str))))
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use bailiwick_shell::classes::EarlierFiles;
+
 use super::call::ToolCall;
-use super::classes::EarlierFiles;
 use super::history::History;
 
 /// How many scripts of one call are read.

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::rules_file::AGENT_SERVER;
 use bailiwick_manifest::Checked;
 use bailiwick_policy::denial::{Denial, DenialCode};
+use bailiwick_shell::classes::Setting;
 
 use super::call::ToolCall;
-use super::classes::Setting;
 use super::earlier::earlier_files;
 use super::file::Policy;
 use super::history::History;

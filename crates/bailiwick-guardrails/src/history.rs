@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bailiwick_shell::classes::Consequences;
 use serde::{Deserialize, Serialize};
 
-use super::classes::Consequences;
 use super::rails::Expected;
 
 /// How many calls without an end are kept.

@@ -6,17 +6,14 @@
 //! memory, for a registry.
 #![forbid(unsafe_code)]
 
-mod aliases;
 pub mod approvals;
 mod argument_rules;
 pub mod arguments;
 mod call;
-pub mod classes;
 mod digest;
 mod earlier;
 mod engine;
 mod file;
-mod glob;
 mod history;
 mod injected;
 mod judge;
@@ -25,7 +22,6 @@ mod lint;
 mod log;
 mod memory;
 mod names;
-mod patch;
 mod pattern;
 mod protect;
 mod rails;
@@ -34,7 +30,6 @@ pub mod resolve;
 mod rules;
 pub mod rules_file;
 mod script;
-pub mod shell;
 mod state;
 mod surroundings;
 mod tool_name;
@@ -61,7 +56,7 @@ pub use levels::Level;
 pub use lint::{fresh, lint, test_examples};
 pub use memory::{Reload, Scripts, SessionRails};
 pub use names::Names;
-pub use protect::{Protected, holds_hooks};
+pub use protect::Protected;
 pub use rails::Rails;
 pub use rules::{Rules, Timeline, too_often};
 pub use state::{State, StateFault};

@@ -1,8 +1,9 @@
 //! Which tool counts as which capability: what the file says, else what is known of agents and servers.
 
+use bailiwick_shell::aliases;
+
 use crate::rules_file::{AGENT_SERVER, Mapping};
 
-use super::aliases;
 use super::tool_name::{same_name, split, tool_of};
 
 /// An agent's own tools, by capability.

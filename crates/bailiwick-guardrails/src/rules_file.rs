@@ -3,14 +3,13 @@
 //! Text in, values and findings out. Patterns stay texts here: [`Rails`](crate::Rails) compiles them, and blames their span.
 //! Strict: an unknown table or key is a finding, because a rule that is silently ignored guards nothing.
 
-mod class;
 mod read;
 mod target;
 
 #[cfg(test)]
 mod tests;
 
-pub use class::{CLASSES, Class};
+pub use bailiwick_shell::class::{CLASSES, Class};
 pub use target::{Condition, Pattern, Subject, Target};
 
 use bailiwick_manifest::Declared;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::aliases;
+use bailiwick_shell::aliases;
 
 const TABLE: &str = include_str!("tools.txt");
 

@@ -3,8 +3,7 @@
 //! An agent that lets the model type into a running program without asking its hooks (Codex: `write_stdin`) must not
 //! start one: what is typed there is judged by nothing. Residual: programs that read commands and are not listed here,
 //! and scripts that start a listed one.
-
-use super::shell::Simple;
+use bailiwick_shell::Simple;
 
 /// Shells and interpreters that read commands from their input if they are given none.
 const READERS_OF_COMMANDS: &[&str] = &[
@@ -40,7 +39,7 @@ fn is_fed(program: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::read;
+    use bailiwick_shell::read;
 
     #[test]
     fn programs_that_wait_are_found() {

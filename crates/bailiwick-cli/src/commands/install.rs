@@ -251,7 +251,7 @@ const fn directory(settings: &HookFile, args: &Install) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bailiwick_guardrails::holds_hooks;
+    use bailiwick_shell::hook_settings::holds_hooks;
 
     #[test]
     fn the_guard_keeps_every_file_that_we_write_to() {

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use bailiwick_guardrails::classes::Setting;
 use bailiwick_guardrails::{Rails, STARTER, ToolCall, Verdict, compile_text, fresh, test_examples};
+use bailiwick_shell::classes::Setting;
 use serde_json::json;
 
 const DANGEROUS: &str = include_str!("corpus/dangerous.txt");
@@ -96,7 +96,7 @@ fn long_texts_are_walked_once() {
         lines("cd a && rm -rf b; "),
         lines("x=$(echo $x | rev); "),
     ] {
-        let reading = bailiwick_guardrails::shell::read(&text);
+        let reading = bailiwick_shell::read(&text);
         assert!(
             reading.steps <= 2_050 && reading.commands.len() <= 512,
             "{}: {}",

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use bailiwick_guardrails::Verdict;
-use bailiwick_guardrails::classes::Setting;
 use bailiwick_guardrails::rules_file::Action;
 use bailiwick_guardrails::{Found, GUARDRAILS, Look, Protected, ToolCall, fresh};
 use bailiwick_policy::finding::Source;
+use bailiwick_shell::classes::Setting;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Exit};

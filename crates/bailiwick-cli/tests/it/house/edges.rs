@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -25,11 +25,15 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     ("bailiwick-fleet", &[]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
+    ("bailiwick-shell", &["bailiwick-policy"]),
     ("bailiwick-clients", &[]),
     ("bailiwick-journal", &["bailiwick-policy"]),
     ("bailiwick-layer", &["bailiwick-policy"]),
     ("bailiwick-learn", &["bailiwick-manifest", "bailiwick-policy"]),
-    ("bailiwick-guardrails", &["bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
+    (
+        "bailiwick-guardrails",
+        &["bailiwick-journal", "bailiwick-manifest", "bailiwick-policy", "bailiwick-shell"],
+    ),
     (
         "bailiwick-console",
         &[
@@ -57,6 +61,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         &[
             "bailiwick-manifest",
             "bailiwick-policy",
+            "bailiwick-shell",
             "bailiwick-launch",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -84,6 +89,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         &[
             "bailiwick-manifest",
             "bailiwick-policy",
+            "bailiwick-shell",
             "bailiwick-broker",
             "bailiwick-clients",
             "bailiwick-compile",

@@ -21,7 +21,7 @@ use brush_parser::ast;
 
 use self::words::Word;
 use crate::tool::ToolError;
-use bailiwick_guardrails::shell::parse;
+use bailiwick_shell::parse;
 
 /// How many commands and redirections one pipeline may have.
 const MAX_SIDE_BY_SIDE: usize = 32;

@@ -9,7 +9,6 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use bailiwick_guardrails::shell;
 use bailiwick_launch::{Observation, Observations};
 use bailiwick_policy::plan::{Network, PROGRAM_DIRECTORIES, Plan};
 
@@ -126,7 +125,7 @@ fn programs(seen: &Observations, command: &[OsString], here: &Path) -> Vec<Strin
         script_text(path)
     });
     for text in own_text(command, here).into_iter().chain(texts) {
-        let names = shell::read(&text).commands.into_iter().map(|simple| simple.path);
+        let names = bailiwick_shell::read(&text).commands.into_iter().map(|simple| simple.path);
         for name in names.filter(|name| !BUILTINS.contains(&name.as_str())) {
             add(
                 seen.refused_name(&name).and_then(|path| program_grant(&path)),
@@ -281,5 +280,5 @@ fn unmade(seen: &Observations) -> Vec<String> {
 
 /// A capability as a shell takes it.
 fn quoted(capability: &str) -> String {
-    shell::quoted([capability])
+    bailiwick_shell::quoted([capability])
 }

@@ -3,7 +3,7 @@
 use super::effects::Seen;
 use super::table::has_flag;
 use super::{code, variables};
-use crate::shell::{self, Simple};
+use crate::reader::{self, Simple};
 
 const FETCHERS: &[&str] = &[
     "curl",
@@ -90,7 +90,7 @@ const PRIVATE: &[&str] =
 impl Seen<'_> {
     pub(super) fn fetched(&mut self, number: usize, simple: &Simple, program: &str, arguments: &[String]) {
         let from_network = self.is_fed(number, 0, &|one| fetches(one));
-        let interprets = shell::is_shell(program) || code::is_interpreter(program);
+        let interprets = reader::is_shell(program) || code::is_interpreter(program);
         let own_code = arguments
             .iter()
             .any(|word| matches!(word.as_str(), "-c" | "-e" | "-m" | "-p" | "-n" | "-ne" | "-pe"))

@@ -4,7 +4,8 @@
 const SPECIAL: [char; 3] = ['*', '?', '['];
 
 /// Whether a pattern stands for a text. Linear in the pattern for every character of the text.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+#[must_use]
+pub fn matches(pattern: &str, text: &str) -> bool {
     // Most patterns differ in what stands before their first special character, or have none.
     let Some((start, rest)) = pattern.find(SPECIAL).and_then(|at| pattern.split_at_checked(at)) else {
         return pattern == text;
@@ -35,7 +36,8 @@ fn matches_from(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether a text is a pattern at all.
-pub(crate) fn is_pattern(text: &str) -> bool {
+#[must_use]
+pub fn is_pattern(text: &str) -> bool {
     text.contains(SPECIAL)
 }
 

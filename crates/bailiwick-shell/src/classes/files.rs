@@ -2,7 +2,7 @@
 
 use super::effects::Seen;
 use super::table::{flag_values, has_flag, role};
-use crate::shell::Simple;
+use crate::reader::Simple;
 
 /// Subcommands of `git` that show what is in a file.
 const GIT_READERS: &[&str] =

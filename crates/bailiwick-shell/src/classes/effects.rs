@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rules_file::Class;
+use crate::class::Class;
 use serde_json::Value;
 
 use super::places::{self, Setting, Spot};
 use super::{code, files, sql, table, variables};
 use crate::aliases;
-use crate::shell::{self, Reading, Simple};
+use crate::reader::{self, Reading, Simple};
 
 /// How deep texts that were written before they run are read.
 const MAX_WRITTEN: usize = 2;
@@ -26,21 +26,22 @@ pub struct Effect {
 
 /// Files that earlier calls of the session made, by their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct EarlierFiles {
+pub struct EarlierFiles {
     /// Those that were downloaded.
-    pub(crate) downloaded: BTreeSet<String>,
+    pub downloaded: BTreeSet<String>,
     /// Shell scripts that were written, as they are now.
-    pub(crate) scripts: BTreeMap<String, String>,
+    pub scripts: BTreeMap<String, String>,
 }
 
 /// What a call does and leaves behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Consequences {
-    pub(crate) effects: Vec<Effect>,
+pub struct Consequences {
+    /// What it does.
+    pub effects: Vec<Effect>,
     /// Files that it downloads, by their paths.
-    pub(crate) downloaded: BTreeSet<String>,
+    pub downloaded: BTreeSet<String>,
     /// Files that it writes, by their paths.
-    pub(crate) written: BTreeSet<String>,
+    pub written: BTreeSet<String>,
 }
 
 /// What a text does, of which nothing earlier is known.
@@ -50,16 +51,14 @@ pub fn effects(reading: &Reading, setting: &Setting) -> Vec<Effect> {
 }
 
 /// What a text does and leaves behind, after earlier calls.
-pub(crate) fn consequences(reading: &Reading, setting: &Setting, earlier: &EarlierFiles) -> Consequences {
+#[must_use]
+pub fn consequences(reading: &Reading, setting: &Setting, earlier: &EarlierFiles) -> Consequences {
     consequences_within(reading, setting, earlier, 0)
 }
 
 /// What a tool does that reads or writes files by name: as a program would that reads or writes them.
-pub(crate) fn consequences_of_files(
-    capability: Option<&str>,
-    params: &Value,
-    setting: &Setting,
-) -> Consequences {
+#[must_use]
+pub fn consequences_of_files(capability: Option<&str>, params: &Value, setting: &Setting) -> Consequences {
     let program = match capability {
         Some("filesystem-read") => "cat",
         Some("filesystem-write") => "tee",
@@ -219,7 +218,7 @@ impl Seen<'_> {
         } else if !spot.is_inside() {
             self.note("writes(outside)", file);
         }
-        if crate::protect::holds_hooks(std::path::Path::new(file))
+        if crate::hook_settings::holds_hooks(std::path::Path::new(file))
             || file.ends_with(".agents/guardrails.toml")
         {
             self.note("writes(protected)", file);
@@ -346,7 +345,7 @@ impl Seen<'_> {
         if earlier.scripts.is_empty() || self.depth >= MAX_WRITTEN {
             return;
         }
-        let by_shell = shell::is_shell(program) || matches!(program, "source" | ".");
+        let by_shell = reader::is_shell(program) || matches!(program, "source" | ".");
         let own = std::iter::once(&simple.path).filter(|path| path.contains('/'));
         let run = own.chain(arguments.iter().filter(|_| by_shell)).filter_map(|word| self.path(simple, word));
         let texts: Vec<&String> = run.filter_map(|path| earlier.scripts.get(&path)).collect();
@@ -355,7 +354,7 @@ impl Seen<'_> {
 
     fn ran_script(&mut self, text: &str, simple: &Simple) {
         let setting = self.setting.starting(&simple.here);
-        let reading = shell::read(text);
+        let reading = reader::read(text);
         for effect in consequences_within(&reading, &setting, self.earlier, self.depth + 1).effects {
             self.note_class(effect.class, &effect.what);
         }

@@ -1,7 +1,7 @@
 //! Variables that load code, switch checks off, hide traces, or hold secrets.
 
 use super::effects::Seen;
-use crate::shell::Simple;
+use crate::reader::Simple;
 
 /// Variables that load what they name.
 const LOADS: &[&str] = &[

@@ -28,7 +28,7 @@ use std::rc::Rc;
 
 use brush_parser::ast::FunctionDefinition;
 
-pub(crate) use runners::{is_runner, is_shell};
+pub use runners::{is_runner, is_shell};
 
 /// The longest text that is read, in bytes.
 const MAX_TEXT: usize = 128 * 1024;
@@ -93,7 +93,8 @@ pub fn read(text: &str) -> Reading {
 }
 
 /// A path as it is named from a directory, both as a text says them.
-pub(crate) fn joined(here: &str, path: &str) -> String {
+#[must_use]
+pub fn joined(here: &str, path: &str) -> String {
     if here.is_empty() || path.starts_with(['/', '~', '$']) {
         return path.to_owned();
     }

@@ -54,12 +54,14 @@ pub(super) fn runners_of(program: &str) -> impl Iterator<Item = Runner> {
 }
 
 /// Whether a program runs others in a way that is known.
-pub(crate) fn is_runner(program: &str) -> bool {
+#[must_use]
+pub fn is_runner(program: &str) -> bool {
     runners_of(program).next().is_some()
 }
 
 /// Whether a program is a shell.
-pub(crate) fn is_shell(program: &str) -> bool {
+#[must_use]
+pub fn is_shell(program: &str) -> bool {
     SHELLS.contains(&program)
 }
 

@@ -1,7 +1,7 @@
 //! Statements that clients of databases are given: what they lose.
 
 use super::effects::Seen;
-use crate::shell::Simple;
+use crate::reader::Simple;
 
 const CLIENTS: &[&str] = &[
     "psql",

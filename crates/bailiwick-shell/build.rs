@@ -12,7 +12,7 @@ type Emit = fn(&str) -> String;
 const TABLES: [(&str, &str, Emit); 3] = [
     ("src/classes/commands.txt", "commands.rs", commands),
     ("src/classes/files.txt", "files.rs", roles),
-    ("src/shell/runners.txt", "runners.rs", runners),
+    ("src/reader/runners.txt", "runners.rs", runners),
 ];
 
 fn main() -> std::io::Result<()> {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::rules_file::Class;
+use crate::class::Class;
 
 use super::places::{self, Setting};
 
@@ -30,7 +30,8 @@ static LISTS: LazyLock<HashMap<&'static str, Vec<String>>> = LazyLock::new(|| {
 });
 
 /// Whether a program runs code in another language than the shell's.
-pub(crate) fn is_interpreter(program: &str) -> bool {
+#[must_use]
+pub fn is_interpreter(program: &str) -> bool {
     let versioned = |name: &str| {
         program.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
     };
@@ -106,7 +107,8 @@ pub(super) fn classes_of(code: &str, setting: &Setting, here: &str, found: &mut 
 }
 
 /// The quoted texts of code; neighbours that are added to each other are one.
-pub(crate) fn literals(code: &str) -> Vec<String> {
+#[must_use]
+pub fn literals(code: &str) -> Vec<String> {
     let (mut made, mut glued): (Vec<String>, bool) = (Vec::new(), false);
     let mut rest = code;
     while let Some(start) = rest.find(['"', '\'']) {

@@ -13,11 +13,12 @@ const MARKS: &[&str] = &[
 ];
 
 /// The file that one line of a patch names.
-pub(crate) fn patched_file(line: &str) -> Option<&str> {
+#[must_use]
+pub fn patched_file(line: &str) -> Option<&str> {
     MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim)
 }
 
 /// Every file that a patch names.
-pub(crate) fn patched_files(text: &str) -> impl Iterator<Item = &str> {
+pub fn patched_files(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(patched_file)
 }

@@ -1,7 +1,7 @@
 //! Which class a command belongs to by its words, from `commands.txt`, and what it does with files, from `files.txt`.
 //! `build.rs` makes sorted constants of both.
 
-use crate::rules_file::Class;
+use crate::class::Class;
 
 use crate::glob;
 
@@ -80,8 +80,8 @@ pub(crate) fn is_known_program(name: &str) -> bool {
         || PATTERNS.iter().any(|line| glob::matches(line.program, name))
         || roles_of(name).is_some()
         || super::code::is_interpreter(name)
-        || crate::shell::is_shell(name)
-        || crate::shell::is_runner(name)
+        || crate::reader::is_shell(name)
+        || crate::reader::is_runner(name)
         || OTHERS.contains(&name)
 }
 

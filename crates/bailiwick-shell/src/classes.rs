@@ -6,7 +6,7 @@
 //!
 //! Residual: programs and places that are in no table, and what scripts do that the text does not hold.
 
-pub(crate) mod code;
+pub mod code;
 mod effects;
 mod fetched;
 mod files;
@@ -15,7 +15,6 @@ mod sql;
 mod table;
 mod variables;
 
-pub(crate) use effects::{Consequences, EarlierFiles, consequences, consequences_of_files};
-pub use effects::{Effect, effects};
+pub use effects::{Consequences, EarlierFiles, Effect, consequences, consequences_of_files, effects};
 pub use places::Setting;
 pub(crate) use table::{has_classes, is_known_program};

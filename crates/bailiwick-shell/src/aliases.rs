@@ -48,17 +48,19 @@ const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "dir_path"
 const PATCHES: &[&str] = &["input", "patch", "command", "patchText"];
 
 /// Every name that means the same as this one, itself included.
-pub(crate) fn names_like(name: &str) -> impl Iterator<Item = &'static str> + '_ {
+pub fn names_like(name: &str) -> impl Iterator<Item = &'static str> + '_ {
     GROUPS.iter().filter(move |group| group.contains(&name)).flat_map(|group| group.iter().copied())
 }
 
 /// Whether an argument of this name is a path.
-pub(crate) fn is_path(name: &str) -> bool {
+#[must_use]
+pub fn is_path(name: &str) -> bool {
     PATHS.contains(&name)
 }
 
 /// The texts of an argument: its own, else those of its other names, else one empty text.
-pub(crate) fn texts<'v>(params: &'v Value, name: &str) -> Vec<Cow<'v, str>> {
+#[must_use]
+pub fn texts<'v>(params: &'v Value, name: &str) -> Vec<Cow<'v, str>> {
     if let Some(value) = params.get(name) {
         return vec![text(value)];
     }
@@ -74,13 +76,14 @@ pub(crate) fn texts<'v>(params: &'v Value, name: &str) -> Vec<Cow<'v, str>> {
 }
 
 /// The files of every patch among the arguments.
-pub(crate) fn patched(params: &Value) -> impl Iterator<Item = &str> {
+pub fn patched(params: &Value) -> impl Iterator<Item = &str> {
     let patches = PATCHES.iter().filter_map(|patch| params.get(patch)).filter_map(Value::as_str);
     patches.flat_map(patched_files)
 }
 
 /// The directory that the call itself says it runs in.
-pub(crate) fn directory(params: &Value) -> Option<&str> {
+#[must_use]
+pub fn directory(params: &Value) -> Option<&str> {
     DIRECTORIES.iter().find_map(|name| params.get(name)).and_then(Value::as_str)
 }
 
