@@ -6,7 +6,6 @@ use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::plan::Plan;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 

@@ -17,7 +17,6 @@ use bailiwick_broker::{BrokerProcess, LoadSecret, NamedSource, ServiceNames, Sou
 use bailiwick_egress::{Egress, Event, Front, Options, Running};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::plan::Plan;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};

@@ -7,7 +7,6 @@ use bailiwick_manifest::Manifest;
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::facts::HostFacts;
-use bailiwick_policy::plan::Plan;
 
 use super::sandbox::{Starter, artifact, has, program, run, started, starters, written};
 use super::world::World;
