@@ -14,7 +14,8 @@ use toml::{Table, Value};
 const FLAGS: [&str; 5] = ["any-exec", "nested-sandbox", "desk", "unix-mediated", "offline"];
 
 /// The same of the second filter, which asks.
-const ASK_FLAGS: [&str; 5] = ["unix-mediated", "guarded", "told", "watched", "sockets-told"];
+const ASK_FLAGS: [&str; 6] =
+    ["unix-mediated", "guarded", "told", "watched", "sockets-told", "namespaces-told"];
 
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;

@@ -66,9 +66,8 @@ pub struct Options {
     pub services: Vec<(Endpoint, PathBuf)>,
     /// What is looked at, for [`Confined::observations`](crate::Confined::observations). The native sandbox alone can.
     pub watch: Watch,
-    /// Whether Unix sockets are told of too, where none is granted. The sandbox's first process then refuses them, not the filter;
-    /// nothing else takes longer.
-    pub tells_sockets: bool,
+    /// Which refusals are told of that the system-call filter makes alone otherwise.
+    pub told_refusals: ToldRefusals,
     /// Where programs are looked for besides the system's directories.
     pub search: Search,
     /// Whether what is written in the sandbox's own directories is counted at the end.
@@ -107,6 +106,19 @@ pub enum Watch {
     /// Everything that it touches, refused or not, for [`Confined::take_accesses`](crate::Confined::take_accesses). Where
     /// the kernel has no notification the sandbox does not start.
     Everything,
+}
+
+/// Refusals that are told of, where something is looked at. The sandbox's first process then refuses these calls, not the filter;
+/// nothing else takes longer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ToldRefusals {
+    /// None.
+    #[default]
+    None,
+    /// Of Unix sockets, where none is granted.
+    Sockets,
+    /// Of namespaces too, which programs with a sandbox of their own ask for.
+    SocketsAndNamespaces,
 }
 
 /// Where programs are looked for by name, before the system's program directories.

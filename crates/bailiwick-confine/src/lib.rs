@@ -70,7 +70,7 @@ mod watched;
 mod weakened;
 
 pub use accesses::{Access, AccessKind, Accesses, Told};
-pub use command::{BrokeredInside, Command, Options, Search, Stdio, Watch};
+pub use command::{BrokeredInside, Command, Options, Search, Stdio, ToldRefusals, Watch};
 pub use confined::{Change, Confined, EgressSockets, Exit};
 pub use coverage::{native_coverage, native_mechanism};
 pub use fault::{Fault, Step};

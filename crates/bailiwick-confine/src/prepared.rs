@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::accesses::Accesses;
 use crate::cgroup::Places;
-use crate::command::{Command, Options, Stdio, Watch};
+use crate::command::{Command, Options, Stdio, ToldRefusals, Watch};
 use crate::confined::{self, Confined, Confining};
 use crate::coverage::{self, Means};
 use crate::fault::{Fault, Step};
@@ -30,7 +30,7 @@ use crate::native::programs::{Lookup, Programs};
 use crate::native::shims::ToolChoice;
 use crate::native::{environment, grants, protected};
 use crate::refusal::Refusal;
-use crate::seccomp::{self, Asking, Needs, UnixSockets};
+use crate::seccomp::{self, Asking, Needs, RefusedCalls, UnixSockets};
 use crate::status::{Status, counted};
 use crate::stdio::{self, Relays};
 use crate::sys::clone::{Program as Executable, Stack, Strings};
@@ -85,7 +85,7 @@ impl Prepared {
         let private_sockets = built.private_sockets(plan, rules.is_some())?;
         let needs = needs(plan, !private_sockets.is_empty());
         let strict = seccomp::program(needs);
-        let needs = telling_sockets(needs, &options);
+        let needs = telling_refusals(needs, &options);
         let filter = seccomp::program(needs);
         let (sockets, absent) = ipc::names(plan.ipc(), &options.services);
         built.notes.extend(absent.iter().map(|endpoint| format!("`ipc:{endpoint}` is not on this host")));
@@ -111,19 +111,14 @@ impl Prepared {
         let private =
             if options.counts_lost { built.private_directories() } else { PrivateDirectories::default() };
         let (control, inner) = line()?;
-        let asking = Asking {
-            unix_mediated: needs.unix_sockets == UnixSockets::Mediated,
-            guarded: built.guarded.net.is_some(),
-            watch: options.watch,
-            sockets_told: needs.unix_sockets == UnixSockets::Told,
-        };
+        let asking = asking(needs, plan, built.guarded.net.is_some(), options.watch);
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
         let layer = Layer::of(&built.layout)?;
         let Watching { watched, accesses, tells } = watching(options.watch, built.programs, built.exec)?;
         let desk = asking.program().map(|filter| DeskSetup {
             filter,
-            own_filter: seccomp::program(Needs { desk: true, ..needs }),
+            own_filter: own_filter(needs, plan),
             guarded: built.guarded,
             supervisor: passed_on,
             tells,
@@ -468,13 +463,29 @@ fn maps_users(plan: &Plan) -> bool {
     plan.nested_sandbox() && !rustix::process::geteuid().is_root()
 }
 
-/// The same, with refused Unix sockets told, if that is asked for and something is told at all.
-fn telling_sockets(needs: Needs, options: &Options) -> Needs {
-    let is_told = options.tells_sockets && options.watch != Watch::Nothing;
-    match needs.unix_sockets {
-        UnixSockets::None if is_told => Needs { unix_sockets: UnixSockets::Told, ..needs },
-        UnixSockets::None | UnixSockets::Told | UnixSockets::Mediated => needs,
-    }
+/// What the first process decides.
+fn asking(needs: Needs, plan: &Plan, guarded: bool, watch: Watch) -> Asking {
+    let refused = RefusedCalls {
+        sockets: needs.unix_sockets == UnixSockets::Told,
+        namespaces: needs.nested_sandbox && !plan.nested_sandbox(),
+    };
+    Asking { unix_mediated: needs.unix_sockets == UnixSockets::Mediated, guarded, watch, refused }
+}
+
+/// The filter of the first process itself, which makes no namespaces for the program to be refused.
+fn own_filter(needs: Needs, plan: &Plan) -> &'static [libc::sock_filter] {
+    seccomp::program(Needs { desk: true, nested_sandbox: plan.nested_sandbox(), ..needs })
+}
+
+/// The same, where the first process refuses what is to be told, if anything is told at all.
+fn telling_refusals(needs: Needs, options: &Options) -> Needs {
+    let told = if options.watch == Watch::Nothing { ToldRefusals::None } else { options.told_refusals };
+    let unix_sockets = match needs.unix_sockets {
+        UnixSockets::None if told >= ToldRefusals::Sockets => UnixSockets::Told,
+        as_before @ (UnixSockets::None | UnixSockets::Told | UnixSockets::Mediated) => as_before,
+    };
+    let nested_sandbox = needs.nested_sandbox || told >= ToldRefusals::SocketsAndNamespaces;
+    Needs { unix_sockets, nested_sandbox, ..needs }
 }
 
 fn grants_host_sockets(plan: &Plan) -> bool {

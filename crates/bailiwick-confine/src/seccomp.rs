@@ -82,8 +82,17 @@ pub(crate) struct Asking {
     pub(crate) guarded: bool,
     /// Calls that are only looked at, to name what is refused.
     pub(crate) watch: Watch,
-    /// Every Unix socket, which is refused.
-    pub(crate) sockets_told: bool,
+    /// What is refused there in place of the first filter.
+    pub(crate) refused: RefusedCalls,
+}
+
+/// Calls that the first process refuses, which it can tell; a refusal of the first filter is not reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RefusedCalls {
+    /// Every Unix socket.
+    pub(crate) sockets: bool,
+    /// Every namespace.
+    pub(crate) namespaces: bool,
 }
 
 impl Asking {
@@ -95,7 +104,8 @@ impl Asking {
             Watch::Files | Watch::Everything => 0b1100,
         };
         let index = usize::from(self.unix_mediated) | usize::from(self.guarded) << 1 | watch;
-        let index = index | usize::from(self.sockets_told) << 4;
+        let index =
+            index | usize::from(self.refused.sockets) << 4 | usize::from(self.refused.namespaces) << 5;
         (index > 0).then(|| ASKS.get(index).copied().unwrap_or_default())
     }
 }

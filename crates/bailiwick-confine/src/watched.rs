@@ -40,10 +40,11 @@ pub(crate) enum Seen {
     Writing,
     Making,
     Socket,
+    Namespace,
 }
 
 impl Seen {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Program,
         Self::ShellText,
         Self::Script,
@@ -56,6 +57,7 @@ impl Seen {
         Self::Writing,
         Self::Making,
         Self::Socket,
+        Self::Namespace,
     ];
 }
 
@@ -86,6 +88,8 @@ pub enum Observation {
     MakeRefused(PathBuf),
     /// It could not connect to the Unix socket of this name; none if it could not even make one.
     SocketRefused(Option<PathBuf>),
+    /// This program could not make namespaces for a sandbox of its own.
+    NamespaceRefused(PathBuf),
 }
 
 /// What was seen of a program, and what it might have started.
@@ -271,6 +275,7 @@ impl Startable {
             Seen::Writing => there(Observation::WriteRefused),
             Seen::Making => judge_making(normal(&path())),
             Seen::Socket => Some(Observation::SocketRefused(None)),
+            Seen::Namespace => program_file(&path()).map(Observation::NamespaceRefused),
         }
     }
 

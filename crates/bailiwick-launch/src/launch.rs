@@ -174,7 +174,7 @@ impl<'a> Launch<'a> {
     /// After the options: Unix sockets are told of where none is granted, see [`Options`].
     #[must_use]
     pub const fn telling_sockets(mut self) -> Self {
-        self.options.tells_sockets = true;
+        self.options.told_refusals = bailiwick_confine::ToldRefusals::Sockets;
         self
     }
 

@@ -23,7 +23,7 @@ use anyhow::Context as _;
 use bailiwick_compile::Target;
 use bailiwick_launch::{
     BrokerProcess, BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent,
-    Options, Recorder, Search, Stdio, System, Watch,
+    Options, Recorder, Search, Stdio, System, ToldRefusals, Watch,
 };
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
@@ -189,7 +189,7 @@ fn confined(
                 _ => answer,
             };
             note(lost::told(&seen.lost, home.as_deref()));
-            Ok(if succeeded(answer.exit) { answer } else { with_hints(answer, args, chosen, plan, &seen) })
+            Ok(with_hints(answer, args, chosen, plan, &seen))
         }
         Err(error) => {
             leash.withdraw();
@@ -256,7 +256,7 @@ fn launch<'a>(
         home: facts::home(),
         services: facts::services(),
         watch: if args.tell { Watch::Files } else { Watch::Programs },
-        tells_sockets: false,
+        told_refusals: if args.tell { ToldRefusals::SocketsAndNamespaces } else { ToldRefusals::None },
         search: search(chosen.by)?,
         counts_lost: true,
         layered: args.dry_run,
@@ -297,20 +297,30 @@ fn with_hints(
 ) -> Answer {
     let command = &chosen.command;
     let here = chosen.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
-    let mut notes = hint::unreached_ports(&seen.observed, plan);
-    if seen.failed {
-        // Where files are watched, what it was refused is known better than by its arguments.
-        if !args.tell {
-            notes.extend(hint::unseen_paths(command, &here, plan, &seen.observed));
-        }
+    let mut notes = Vec::new();
+    // Where files are watched, what it was refused is known better than by its arguments.
+    if !args.tell && (seen.failed || succeeded(answer.exit)) {
+        notes.extend(hint::unseen_paths(command, &here, plan, &seen.observed));
+    }
+    if !args.tell && seen.failed {
+        notes.extend(hint::unmade_paths(command, &here, plan));
+    }
+    if !succeeded(answer.exit) {
+        notes.splice(..0, hint::unreached_ports(&seen.observed, plan));
+    }
+    // Programs go on without much that they look for: of one that succeeded it is told where that was asked for.
+    if seen.failed || (args.tell && succeeded(answer.exit)) {
         notes.extend(hint::watched(&seen.observed, command, &here, plan));
         notes.extend(hint::refused(&seen.refused, command));
         let is_native = args.backend == Backend::Native;
         let unstarted = !is_native && matches!(answer.exit, Exit::Program(126 | 127));
         notes.extend(hint::unstarted(plan).filter(|_| unstarted));
-        let is_unexplained = notes.is_empty() && is_native && !args.tell;
-        notes.splice(..0, hint::unseen_directory(command, &here, plan).filter(|_| !args.tell));
-        notes.extend(is_unexplained.then(hint::more_to_tell));
+        let is_unexplained = notes.is_empty() && is_native;
+        notes.splice(
+            ..0,
+            hint::unseen_directory(command, &here, plan).filter(|_| !args.tell || is_unexplained),
+        );
+        notes.extend((is_unexplained && !args.tell).then(hint::more_to_tell));
     }
     for note in notes {
         answer.complaint += &format!("{}: {}\n", style::warning("note"), escape::line(&note));

@@ -170,7 +170,7 @@ impl<'a> Desk<'a> {
                 // Without a supervisor there is no Unix socket that a connect could be of.
                 self.supervisor.map_or(Turn::Proceed, |supervisor| pass_on(supervisor, asked))
             }
-            Ok(Some(call @ Call::Socket)) => {
+            Ok(Some(call @ (Call::Socket | Call::Namespace))) => {
                 self.tell(asked, &call);
                 Errno::PERM.into()
             }

@@ -107,7 +107,8 @@ fn a_unix_socket_that_is_told_passes_the_first_filter_and_is_asked_about() {
     let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
     let told = Needs { unix_sockets: UnixSockets::Told, ..PLAIN };
     for sockets_told in [false, true] {
-        let program = Asking { sockets_told, watch: Watch::Programs, ..Asking::default() }.program().unwrap();
+        let refused = RefusedCalls { sockets: sockets_told, ..RefusedCalls::default() };
+        let program = Asking { refused, watch: Watch::Programs, ..Asking::default() }.program().unwrap();
         let asks =
             |arguments: &[u64]| run(program, arch, u32::try_from(libc::SYS_socket).unwrap(), arguments);
         for kind in [1, 5, 1 | 0o2_000_000] {
@@ -118,6 +119,30 @@ fn a_unix_socket_that_is_told_passes_the_first_filter_and_is_asked_about() {
         }
         assert_eq!(asks(&[2, 1, 0]), ALLOW);
         assert_ne!(here(told, libc::SYS_socket, &[1, 2, 0]), ALLOW, "a datagram reaches any name");
+    }
+}
+
+#[test]
+fn namespaces_that_are_told_pass_the_first_filter_and_are_all_asked_about() {
+    let arch = if cfg!(target_arch = "x86_64") { ARCH_X86_64 } else { ARCH_AARCH64 };
+    let passing = Needs { nested_sandbox: true, ..PLAIN };
+    let calls = [libc::SYS_unshare, libc::SYS_clone, libc::SYS_chroot];
+    for namespaces in [false, true] {
+        let refused = RefusedCalls { namespaces, ..RefusedCalls::default() };
+        let program = Asking { refused, watch: Watch::Files, ..Asking::default() }.program().unwrap();
+        let asks = |call: libc::c_long, flags: u64| {
+            run(program, arch, u32::try_from(call).unwrap(), &[flags, 0, 0]) == NOTIFY
+        };
+        for call in calls {
+            // Whatever the strict filter refuses, and the passing one lets through, is asked about.
+            for bit in 0..32 {
+                let flags = 1_u64 << bit;
+                let opened = here(PLAIN, call, &[flags, 0, 0]) != ALLOW
+                    && here(passing, call, &[flags, 0, 0]) == ALLOW;
+                assert_eq!(asks(call, flags), opened && namespaces, "{call} {flags:x}");
+                assert_eq!(asks(call, UPPER | flags), opened && namespaces, "{call} {flags:x}");
+            }
+        }
     }
 }
 

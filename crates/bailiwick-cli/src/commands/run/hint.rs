@@ -32,7 +32,7 @@ pub(super) fn unseen_directory(command: &[OsString], here: &Path, plan: &Plan) -
     ))
 }
 
-/// What to say after a command has failed that was given paths that it does not see. Programs are another matter.
+/// What to say of a command that was given paths that it does not see. Programs are another matter.
 pub(super) fn unseen_paths(
     command: &[OsString],
     here: &Path,
@@ -50,8 +50,12 @@ pub(super) fn unseen_paths(
             None => format!("`{shown}` is not visible inside; add --cap fs:read:{shown}"),
         }
     };
-    let new = new_arguments(command, here, plan).filter_map(|path| unmade(&path));
-    paths.take(MOST).map(note).chain(new.take(1)).collect()
+    paths.take(MOST).map(note).collect()
+}
+
+/// What to say after a command has failed that was to make something where it cannot.
+pub(super) fn unmade_paths(command: &[OsString], here: &Path, plan: &Plan) -> Vec<String> {
+    new_arguments(command, here, plan).filter_map(|path| unmade(&path)).take(1).collect()
 }
 
 /// Clients that are given a directory and find the socket in it.
@@ -193,7 +197,8 @@ mod tests {
         let command: Vec<OsString> = command.iter().map(OsString::from).collect();
         let here = Path::new(here);
         let directory = unseen_directory(&command, here, &plan);
-        directory.into_iter().chain(unseen_paths(&command, here, &plan, &Observations::default())).collect()
+        let unseen = unseen_paths(&command, here, &plan, &Observations::default());
+        directory.into_iter().chain(unseen).chain(unmade_paths(&command, here, &plan)).collect()
     }
 
     #[test]

@@ -77,6 +77,9 @@ impl Refused {
             Observation::WriteRefused(path) | Observation::MakeRefused(path) => {
                 (DenialCode::WriteNotGranted, "tried to write", path, "fs:write")
             }
+            Observation::NamespaceRefused(path) => {
+                (DenialCode::ExecNotGranted, "tried to make a sandbox of its own in", path, "exec:spawn")
+            }
             Observation::ShellText(_)
             | Observation::ShellScript(_)
             | Observation::Listening(_)

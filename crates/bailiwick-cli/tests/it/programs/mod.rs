@@ -85,7 +85,9 @@ fn follow(stage: &Stage<'_>, row: &Row) -> Result<(), String> {
             return Ok(());
         }
         let hinted = hints(&ran.text).filter(|hint| !grants.contains(hint)).collect::<Vec<_>>();
-        if hinted.is_empty() && options.is_empty() && ran.text.contains("run it again with `--tell`") {
+        // A run that fails says so; one that ends well and did nothing says nothing.
+        let leads_on = ran.code == Some(0) || ran.text.contains("run it again with `--tell`");
+        if hinted.is_empty() && options.is_empty() && leads_on {
             options = &["--tell"]; // grants nothing, so it is no round
             continue;
         }

@@ -169,10 +169,23 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// A place that everyone may look into, and where the sandbox has no directory of its own as it has at `/tmp`.
+pub(super) fn open_place() -> &'static Path {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_open = |place: &Path| {
+        let all_enter = place
+            .ancestors()
+            .all(|above| above.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 != 0));
+        all_enter && rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok()
+    };
+    let places = [env!("CARGO_TARGET_TMPDIR"), "/srv", "/opt", "/usr/local/share"].map(Path::new);
+    places.into_iter().find(|place| is_open(place)).unwrap_or(Path::new("/var/tmp"))
+}
+
 /// A directory that everyone may look into.
 pub(super) fn directory() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;
-    let dir = tempfile::Builder::new().prefix("bailiwick-programs").tempdir_in("/var/tmp").unwrap();
+    let dir = tempfile::Builder::new().prefix("bailiwick-programs").tempdir_in(open_place()).unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     dir
 }

@@ -101,7 +101,8 @@ pub(super) struct Ran {
 
 impl<'a> Stage<'a> {
     pub(super) fn new(host: &'a Host, user: User) -> Self {
-        let dir = tempfile::Builder::new().prefix("bailiwick-programs").tempdir_in("/var/tmp").unwrap();
+        let dir =
+            tempfile::Builder::new().prefix("bailiwick-programs").tempdir_in(services::open_place()).unwrap();
         let stage = Self { host, dir, user };
         for directory in DIRECTORIES {
             std::fs::create_dir(stage.path(directory)).unwrap();

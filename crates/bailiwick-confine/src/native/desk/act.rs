@@ -86,6 +86,7 @@ impl Desk<'_> {
             Call::ChangeModeOf { descriptor, mode } => self.change_mode_of(asked, descriptor, mode),
             Call::Umask
             | Call::Socket
+            | Call::Namespace
             | Call::Connect(_)
             | Call::Bind(_)
             | Call::Execute { .. }

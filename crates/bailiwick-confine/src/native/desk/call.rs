@@ -63,6 +63,8 @@ pub(super) enum Call {
     Umask,
     /// Makes a Unix socket where there may be none.
     Socket,
+    /// Makes a namespace, or a root of its own, where there may be none.
+    Namespace,
     /// Connects a socket.
     Connect(Addressed),
     /// Gives a socket a name.
@@ -118,6 +120,7 @@ impl Call {
             | Self::ChangeModeOf { .. }
             | Self::Umask
             | Self::Socket
+            | Self::Namespace
             | Self::Connect(_)
             | Self::Bind(_) => false,
         }
@@ -142,6 +145,7 @@ impl Call {
             libc::SYS_fchmod => Self::ChangeModeOf { descriptor: low(a).cast_signed(), mode: low(b) },
             libc::SYS_umask => Self::Umask,
             libc::SYS_socket => Self::Socket,
+            libc::SYS_unshare | libc::SYS_clone | libc::SYS_chroot => Self::Namespace,
             libc::SYS_connect => Self::Connect(addressed(a, b, c)),
             libc::SYS_bind => Self::Bind(addressed(a, b, c)),
             libc::SYS_execve => Self::Execute { what: named(CWD, a)?, arguments: b },

@@ -70,7 +70,7 @@ impl Desk<'_> {
                 teller.send(AccessKind::Connect, 0, bytes.get(..length).unwrap_or_default());
                 Ok(())
             }
-            Call::Socket | Call::Bind(_) | Call::Umask => Ok(()),
+            Call::Socket | Call::Namespace | Call::Bind(_) | Call::Umask => Ok(()),
         }
     }
 

@@ -127,6 +127,15 @@ impl<'a> Desk<'a> {
         rustix::fs::openat(&own, name, flags, Mode::empty())
     }
 
+    /// The program that a thread runs.
+    pub(super) fn program_of(&self, thread: u32) -> Result<Text, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(&self.proc, DecInt::new(thread), flags, Mode::empty())?;
+        let mut text = Text::new();
+        text.fill(|room| readlinkat_raw(&own, c"exe", room))?;
+        Ok(text)
+    }
+
     /// Where an open file or directory is inside the sandbox.
     pub(super) fn path_of(&self, descriptor: BorrowedFd<'_>) -> Result<Text, Errno> {
         let mut text = Text::new();

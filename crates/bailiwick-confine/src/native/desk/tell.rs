@@ -107,6 +107,11 @@ impl Desk<'_> {
                 teller.send_once(Seen::Socket, Errno::PERM.raw_os_error(), &[]);
                 Ok(())
             }
+            Call::Namespace => {
+                let program = self.program_of(asked.thread).unwrap_or_else(|_| Text::new());
+                teller.send_once(Seen::Namespace, Errno::PERM.raw_os_error(), program.as_bytes());
+                Ok(())
+            }
             Call::Listen { descriptor } => tell_port(teller, asked, *descriptor),
             Call::Connect(to) => tell_address(teller, asked, to.address, to.length),
             Call::Look { what } => self.tell_file(teller, asked, what, OFlags::PATH),

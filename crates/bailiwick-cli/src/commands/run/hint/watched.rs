@@ -96,7 +96,30 @@ pub(in super::super) fn watched(
     notes.extend(files(seen, plan));
     notes.extend(unmade(seen));
     notes.extend(unreached_addresses(seen, plan));
+    notes.extend(namespaces(seen));
+    // The C library asks a local service for names, and goes on without: a socket explains what nothing else does.
+    if notes.is_empty() && seen.iter().any(|one| matches!(one, Observation::SocketRefused(None))) {
+        notes.push(SOCKETS.to_owned());
+    }
     notes
+}
+
+/// What to say of Unix sockets that were refused.
+const SOCKETS: &str = "it could not make a Unix socket; for sockets of its own in private directories \
+                       add --cap ipc:connect:private";
+
+/// Programs that bring a sandbox of their own, which needs namespaces.
+fn namespaces(seen: &Observations) -> Vec<String> {
+    let note = |one: &Observation| {
+        let Observation::NamespaceRefused(path) = one else { return None };
+        let grant = program_grant(path)?;
+        Some(format!(
+            "`{}` could not make a sandbox of its own; add --cap {}",
+            path.display(),
+            quoted(&format!("exec:spawn:{grant}?nestedSandbox=true"))
+        ))
+    };
+    seen.iter().filter_map(note).take(MOST).collect()
 }
 
 /// Programs that could not be started, and those that a shell was told to start and cannot have found.
@@ -258,6 +281,7 @@ fn wanted_file(one: &Observation) -> Option<(&PathBuf, bool)> {
         | Observation::Connecting(_)
         | Observation::MakeRefused(_)
         | Observation::SocketRefused(_)
+        | Observation::NamespaceRefused(_)
         | Observation::NameRefused(_) => None,
     }
 }
