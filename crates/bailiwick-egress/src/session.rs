@@ -223,7 +223,11 @@ impl Session {
     }
 
     pub(crate) fn tell_refused(&self, target: &Target, request: Option<&Request>, refusal: Refusal) {
-        let event = Event::new(&target.host.to_string(), Some(target.port), EgressOutcome::Refused(refusal));
+        let host = target.host.to_string();
+        // What must not be sent is not repeated in the record.
+        let host = if self.is_forbidden(&host) { "*" } else { &*host };
+        let request = request.filter(|request| !self.is_forbidden(&request.path));
+        let event = Event::new(host, Some(target.port), EgressOutcome::Refused(refusal));
         self.tell(match request {
             Some(request) => event.about(&request.method, &request.path),
             None => event,
@@ -268,6 +272,9 @@ impl Session {
 
     async fn resolve(&self, host: &Host) -> Result<Vec<IpAddr>, End> {
         let Host::Name(name) = host else { return Ok(Vec::new()) };
+        if self.is_forbidden(name) {
+            return Err(Code::SecretMisdirected.into());
+        }
         if !self.lookup.is_fixed(name)
             && let Some(zones) = self.rules.wildcards_of(host)
         {

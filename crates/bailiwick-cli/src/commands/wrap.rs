@@ -204,7 +204,19 @@ impl WrappedServer {
             None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
         };
         let is_recorded = !args.no_journal;
-        Ok(Self { name, identity, run, asked, checked, manifest_file, groups, code, secrets, notes, is_recorded })
+        Ok(Self {
+            name,
+            identity,
+            run,
+            asked,
+            checked,
+            manifest_file,
+            groups,
+            code,
+            secrets,
+            notes,
+            is_recorded,
+        })
     }
 
     /// What the journal says of its start. Notes are said aloud too.

@@ -28,7 +28,8 @@ impl Served {
         let mut command = bailiwick(&home, &["console"]);
         let mut child = command.args(options).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = said.find_map(|line| line.ok().filter(|line| line.contains("#code="))).expect("an address");
+        let line =
+            said.find_map(|line| line.ok().filter(|line| line.contains("#code="))).expect("an address");
         let (_, rest) = line.split_once("http://127.0.0.1:").expect("an address");
         let (port, code) = rest.split_once("/#code=").expect("a code");
         Self { port: port.parse().unwrap(), code: code.to_owned(), home, child }
@@ -63,7 +64,8 @@ fn a_console_lets_in_who_has_the_code_and_ends_in_order() {
     assert_eq!(served.ask("GET", "/", "", "").0, 200);
     assert_eq!(served.ask("GET", "/api/state", "", "").0, 401);
     let (status, answer) = served.ask("POST", "/enter", "", &served.code);
-    let token = serde_json::from_str::<serde_json::Value>(&answer).unwrap()["token"].as_str().unwrap().to_owned();
+    let token =
+        serde_json::from_str::<serde_json::Value>(&answer).unwrap()["token"].as_str().unwrap().to_owned();
     let bearer = format!("Authorization: Bearer {token}\r\n");
     let (read, state) = served.ask("GET", "/api/state", &bearer, "");
     assert_eq!((status, read), (200, 200));
@@ -81,7 +83,10 @@ fn the_code_is_in_no_argument_and_its_file_is_the_users_alone() {
     let home = tempfile::tempdir().unwrap();
     let noted = home.path().join("noted");
     let opener = tools.path().join("xdg-open");
-    let script = format!("#!/bin/sh\nstat -c %a \"$1\" > {0}.mode; cat \"$1\" > {0}.text; echo \"$*\" > {0}\n", noted.display());
+    let script = format!(
+        "#!/bin/sh\nstat -c %a \"$1\" > {0}.mode; cat \"$1\" > {0}.text; echo \"$*\" > {0}\n",
+        noted.display()
+    );
     std::fs::write(&opener, script).unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = bailiwick(&home, &["console", "--open"]);
@@ -99,7 +104,8 @@ fn the_code_is_in_no_argument_and_its_file_is_the_users_alone() {
     assert!(read(noted.with_extension("text")).contains(&code) && !read(noted).contains(&code));
     let arguments = read(PathBuf::from(format!("/proc/{}/cmdline", child.id())));
     assert!(!arguments.contains(&code));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .unwrap();
     assert!(child.wait().unwrap().success());
     assert!(!file.exists(), "it goes with the console");
 }
@@ -118,7 +124,12 @@ fn a_table_is_there_without_a_server() {
     let served = Served::new(&["--watch"]);
     let output = bailiwick(&served.home, &["top"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && text.contains("no wrapped server runs") && text.contains("nothing was denied"), "{text}");
+    assert!(
+        output.status.success()
+            && text.contains("no wrapped server runs")
+            && text.contains("nothing was denied"),
+        "{text}"
+    );
 }
 
 /// The whole page, driven by `tests/console/drive.mjs`, which says what holds.
@@ -127,7 +138,9 @@ fn the_page_does_in_a_real_browser_what_it_says() {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let modules = cache.map(|cache| cache.join("bailiwick/console/node_modules")).unwrap_or_default();
-    let browser = ["/usr/bin/chromium", "/usr/bin/chromium-headless-shell"].iter().any(|path| PathBuf::from(path).exists());
+    let browser = ["/usr/bin/chromium", "/usr/bin/chromium-headless-shell"]
+        .iter()
+        .any(|path| PathBuf::from(path).exists());
     if !browser || !modules.join("playwright-core").is_dir() || !modules.join("axe-core").is_dir() {
         return skip("chromium, playwright-core or axe-core is not installed; `scripts/test` installs them");
     }

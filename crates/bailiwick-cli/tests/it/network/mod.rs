@@ -6,7 +6,9 @@
 mod attacks;
 mod brokered;
 mod clients;
+mod clients_of_secrets;
 mod ending;
+mod exchanges;
 mod hints;
 mod inside;
 mod listening;
@@ -15,6 +17,7 @@ mod registries;
 mod screening;
 mod secrets;
 mod servers;
+mod traces;
 mod world;
 
 pub(crate) use servers::Authority;
