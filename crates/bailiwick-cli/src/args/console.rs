@@ -36,6 +36,8 @@ pub(crate) enum ConsentFor {
     Once,
     /// The same call, as often as it is made in its session.
     Session,
+    /// The same call, in every session, until `bailiwick deny ID` or a change of the tool or its manifest.
+    Always,
 }
 
 /// Arguments of `top`.

@@ -126,7 +126,15 @@ impl Room {
     /// Has a call wait for a person: its id and its digest.
     pub(crate) fn wait_for(&self, tool: &str, arguments: &str, of_session: bool) -> (String, String) {
         let digest = Digest::sha256(format!("{tool}{arguments}").as_bytes());
-        let asked = Question { digest, tool, arguments, question: "may it?", now: 1, of_session };
+        let asked = Question {
+            digest,
+            tool,
+            arguments,
+            question: "may it?",
+            now: 1,
+            of_session,
+            lasting: Some(digest),
+        };
         let Consulted::Waiting(id) = consult(&self.state(), &asked).unwrap() else { panic!("it waits") };
         (id, digest.to_string())
     }
