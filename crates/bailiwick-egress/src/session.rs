@@ -26,6 +26,7 @@ use crate::handover::{Teller, TlsEnd};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
 use crate::names::{Names, WildcardNames};
+use crate::own_ports::is_own;
 use crate::requests::Passage;
 use crate::resolve::Lookup;
 use crate::serve::Options;
@@ -345,6 +346,9 @@ impl Session {
 
     /// Dials the addresses that were judged, and no others.
     pub(crate) async fn dial(&self, pass: &Pass, port: u16) -> Result<(Stream, IpAddr), End> {
+        if pass.addresses.iter().any(|address| is_own(*address, port)) {
+            return Err(Code::OwnPort.into());
+        }
         let addresses = pass.addresses.iter().map(|address| SocketAddr::new(*address, port));
         let dialled = timeout(self.limits.dial, first_to_answer(addresses)).await.ok().flatten();
         let stream = dialled.ok_or(Code::Unreachable)?;

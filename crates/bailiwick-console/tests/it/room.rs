@@ -94,7 +94,7 @@ impl Room {
         let options = ConsoleOptions { journal: dir.path().join("journal"), state, watches_only };
         let done = Arc::<Mutex<Done>>::default();
         let host = TestHost { manifest: dir.path().join("m.toml"), done: Arc::clone(&done) };
-        let (console, token, code) = Console::new(options, host).unwrap();
+        let (console, token, code) = Console::new(options, host, None).unwrap();
         let listening = Listening::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let at = Address { port: listening.port(), token: String::new() };
         let (stop, stopped) = oneshot::channel();

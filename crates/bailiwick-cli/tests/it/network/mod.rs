@@ -13,6 +13,7 @@ mod hints;
 mod inside;
 mod listening;
 mod log;
+mod own_ports;
 mod registries;
 mod screening;
 mod secrets;
