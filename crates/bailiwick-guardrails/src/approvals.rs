@@ -122,7 +122,11 @@ impl Pending {
         vec![
             format!("always allow {}", self.tool),
             format!("  with   {}", self.arguments),
-            "  while  the tool and its manifest are what they are now".to_owned(),
+            if self.of_session {
+                "  while  the tool and its manifest are what they are now".to_owned()
+            } else {
+                "  until  it is taken back".to_owned()
+            },
         ]
     }
 }
@@ -233,7 +237,7 @@ pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Answe
             Answer::Always => match one.lasting.clone() {
                 None => return Answered::NoRule,
                 Some(lasting) => {
-                    (one.digest, one.of_session) = (lasting, false);
+                    one.digest = lasting;
                     u64::MAX
                 }
             },
