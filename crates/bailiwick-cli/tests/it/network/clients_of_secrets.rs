@@ -9,8 +9,10 @@ use bailiwick_testkit::skip;
 
 use super::secrets::{VALUE, World, request, text, uses};
 use super::servers::{self, Authority, Files, Seen};
+use super::traces::outside_and_inside;
 use super::world::{Stage, in_world, test_name, users};
 use super::{EVIL, GOOD};
+use crate::escape::{User, as_user};
 
 const KEY: &str = "q9Zr/3xKQdv7Vb2Mh5WnTy8LpRs4HfJc6GaUe+1N";
 
@@ -222,6 +224,42 @@ fn a_client_that_follows_a_redirect_takes_no_value_along() {
                     "it is worth nothing there: {heard} {output:?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn no_other_process_of_the_user_looks_into_the_one_that_holds_values() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    for user in users().iter().filter(|user| **user != User::Root) {
+        let stage = Stage::new(*user);
+        let mut run = world.run(&stage, &["exec:spawn:/usr/bin/sleep"], &["--"]);
+        run.args(["/usr/bin/bash", "-c", "echo there; /usr/bin/sleep 30"]).stdout(Stdio::piped());
+        let mut child = Checking(run.stderr(Stdio::null()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "there\n");
+        let words = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let (outside, _) = outside_and_inside(child.0.id());
+        let holder = outside.iter().find(|pid| words(pid).contains("secret\0hold")).expect("it runs");
+        let reads = |pid: u32, what: &str| {
+            let mut cat = as_user(*user, "/usr/bin/cat");
+            cat.arg(format!("/proc/{pid}/{what}")).stdout(Stdio::null()).stderr(Stdio::null());
+            cat.status().unwrap().success()
+        };
+        let mut other = as_user(*user, "/usr/bin/sleep");
+        let other = Checking(other.arg("30").spawn().unwrap());
+        for what in ["environ", "maps", "auxv"] {
+            assert!(!reads(*holder, what), "{user:?} {what}");
+            // The measure itself; the program has to be there first.
+            let there = (0..200).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                words(&other.0.id()).contains("sleep") && reads(other.0.id(), what)
+            });
+            assert!(there, "{user:?} {what} of another process");
         }
     }
 }
