@@ -90,13 +90,17 @@ fn boto3_signs_inside_what_is_signed_anew_outside() {
     };
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../bailiwick-broker/tests/it");
     let mut server = Command::new("/usr/bin/python3");
-    server.args([&format!("{scripts}/aws_server.py"), "-", "-", KEY]).env("PYTHONPATH", &from);
+    server.args([&*format!("{scripts}/aws_server.py"), "-", "-", KEY]).env("PYTHONPATH", &from);
     let mut server = Checking(server.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
     let (heard, keep) = (Seen::default(), Seen::default());
     let keeping = heard.clone();
-    std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(keeping.add(&line))));
+    std::thread::spawn(move || {
+        lines.map_while(Result::ok).for_each(|line| {
+            keeping.add(&line);
+        })
+    });
     let world = World { authority: Authority::new(), good: keep };
     in_tls(&world.authority, port);
     for user in users() {

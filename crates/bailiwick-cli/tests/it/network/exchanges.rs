@@ -184,7 +184,8 @@ fn serve(authority: &Authority) -> Seen {
                 keep.add("");
             }
             if head.contains("upgrade: websocket") {
-                return drop(websocket(&mut tls, number_of(&head)));
+                let _ended = websocket(&mut tls, number_of(&head));
+                return;
             }
             let response = if head.starts_with("POST /token ") {
                 let token = format!(
@@ -260,7 +261,10 @@ fn no_exchange_leaves_a_trace_of_a_value_inside() {
         let done = if way == "websocket" { "101" } else { "200" };
         assert_eq!(said["statuses"][done], count, "every exchange went through: {line}");
         // The last form says nothing to a WebSocket; everywhere else something was covered.
-        assert!(said["covered"].as_u64().unwrap() as usize >= count / FORMS * (FORMS - 2), "{line}");
+        assert!(
+            usize::try_from(said["covered"].as_u64().unwrap()).unwrap() >= count / FORMS * (FORMS - 2),
+            "{line}"
+        );
         let (outside, inside) = outside_and_inside(child.id());
         let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, traces.in_process(*pid))).collect();
         assert!(found.len() >= 3, "pid 1, the shell and node: {found:?}");
