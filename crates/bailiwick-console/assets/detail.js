@@ -14,7 +14,7 @@ function body(event) {
     try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* shown as it stands */ }
     return section("Arguments", block(text, "Arguments"));
   }
-  return event.args_digest && section("Arguments", h("p.faint", {}, "Only their digest was recorded: a journal without bodies holds no secrets of yours."), h("code.hash", {}, event.args_digest));
+  return event.args_digest && section("Arguments", h("p.faint", {}, "Only their digest is recorded: the journal keeps no arguments, which may hold secrets."), h("code.hash", {}, event.args_digest));
 }
 
 export function detail(event, ctx) {
