@@ -46,7 +46,8 @@ try {
   await files.call("read", { path: world.at("notes/a.txt") });
   await until("it waits", () => page.evaluate(() => Number(document.querySelector('[data-view=waiting] .count').textContent) > 0));
   const denied = async (page) => { await view(page, "now"); await view(page, "stream"); await page.click("text=Denied >> nth=0"); await page.waitForSelector(".row.deny"); await page.locator(".row.deny", { hasText: "secret.txt" }).first().click(); await page.waitForSelector(".detail h2"); };
-  await shoot(page, "full", [["detail", denied], ["grant", async (page) => { await denied(page); await page.click("text=Propose a grant"); await page.waitForSelector(".panel"); }]]);
+  const rule = async (page) => { await view(page, "now"); await view(page, "waiting"); await page.click("article.ask >> text=Always\u2026"); await page.waitForSelector(".rule .plus"); };
+  await shoot(page, "full", [["rule", rule], ["detail", denied], ["grant", async (page) => { await denied(page); await page.click("text=Propose a grant"); await page.waitForSelector(".panel"); }]]);
 } finally {
   await world.end();
 }

@@ -91,8 +91,10 @@ pub(crate) fn clean(headers: &HeaderMap, redactor: &Redactor) -> Option<HeaderMa
 
 /// Whether a body is in a coding, so that a value would not be found in it.
 fn is_encoded(headers: &HeaderMap) -> bool {
-    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
-    codings.into_iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    let other = |name, plain: &[u8]| {
+        headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(plain))
+    };
+    other(header::CONTENT_ENCODING, b"identity") || other(header::TRANSFER_ENCODING, b"chunked")
 }
 
 /// Removes fields that are not for the other side, with those that `Connection` names.

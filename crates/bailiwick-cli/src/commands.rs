@@ -57,6 +57,10 @@ use crate::render::markdown;
 
 /// Runs a command. An error is a fault: ours or the system's, never the author's.
 pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
+    #[cfg(target_os = "linux")]
+    if let Some(ports) = crate::facts::ports_dir() {
+        bailiwick_egress::refuse_ports_in(ports);
+    }
     match command {
         Command::Check(args) => Ok(check::run(&args)),
         Command::Diff(args) => Ok(diff::run(&args)),

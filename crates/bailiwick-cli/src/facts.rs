@@ -191,6 +191,11 @@ pub(crate) fn state_dir() -> Option<PathBuf> {
     own_dirs().state
 }
 
+/// Where ports are held on which Bailiwick itself listens: no sandbox reaches them.
+pub(crate) fn ports_dir() -> Option<PathBuf> {
+    Some(state_dir()?.join("ports"))
+}
+
 /// The directories that the caller's shell looks for programs in. A relative one counts for nothing.
 pub(crate) fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which wrapped servers run now: one small private file for each, gone when it ends.
+//! Which wrapped servers and served sessions run now: one small private file for each, gone when it ends.
 //!
 //! A file is named after the process that wraps the server and the moment at which that process started, so what a
 //! process that was killed left behind is recognised, and is never taken for a later process of the same number.
@@ -38,6 +38,9 @@ pub(crate) struct RunningServer {
     pub(crate) project: Option<String>,
     pub(crate) calls: u64,
     pub(crate) denials: u64,
+    /// Whether it is a session of `serve`: its calls are counted in the journal alone.
+    #[serde(default)]
+    pub(crate) is_served: bool,
 }
 
 /// The file of one server, removed when this is dropped.

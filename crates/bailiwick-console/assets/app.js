@@ -1,7 +1,7 @@
 // The page: who may see it, where one is, and what all views share.
 
 import { h, empty, icon, add, plural } from "/dom.js";
-import { enter, follow, get } from "/link.js";
+import { enter, follow, get, keep } from "/link.js";
 import { data, watch, changed, frame, merge, take, drifted, watchesOnly } from "/store.js";
 import * as now from "/now.js";
 import * as stream from "/stream.js";
@@ -15,8 +15,11 @@ const VIEWS = [["now", "Now", now], ["stream", "Stream", stream], ["waiting", "W
 const app = document.getElementById("app");
 
 function gate(title, why) {
-  add(empty(app), h("main", { class: "gate", id: "main" }, h("div", { class: "logo" }, icon("shield")), h("h1", {}, title), h("p", {}, why),
-    h("pre", { class: "type" }, "bailiwick console --open")));
+  const token = h("input", { type: "password", autocomplete: "off", "aria-label": "Token" });
+  // Where an operator keeps a token, it opens the page too.
+  const form = location.protocol === "https:" && h("div.buttons", {}, token, h("button", { on: { click: () => { keep(token.value.trim()); begin(); } } }, "Use the token"));
+  add(empty(app), h("main.gate", { id: "main" }, h("div.logo", {}, icon("shield")), h("h1", {}, title), h("p", {}, why),
+    h("pre.type", {}, "bailiwick console --open"), form));
 }
 
 function toast(text, cls = "") {
@@ -26,13 +29,13 @@ function toast(text, cls = "") {
 }
 
 function frameOf() {
-  const links = VIEWS.map(([id, label]) => h("a", { href: "#" + id, "data-view": id }, icon(id), h("span", {}, label), h("b", { class: "count", hidden: true })));
-  const live = h("span", { class: "live", role: "status" });
+  const links = VIEWS.map(([id, label]) => h("a", { href: "#" + id, "data-view": id }, icon(id), h("span", {}, label), h("b.count", { hidden: true })));
+  const live = h("span.live", { role: "status" });
   add(empty(app),
-    h("header", { class: "side" },
-      h("div", { class: "brand" }, h("div", { class: "logo" }, icon("shield")), h("div", {}, h("strong", {}, "Bailiwick"), h("small", {}, "console"))),
+    h("header.side", {},
+      h("div.brand", {}, h("div.logo", {}, icon("shield")), h("div", {}, h("strong", {}, "Bailiwick"), h("small", {}, "console"))),
       h("nav", { "aria-label": "Views" }, links),
-      h("div", { class: "foot" }, live, h("small", { class: "where" }))),
+      h("div.foot", {}, live, h("small.where", {}))),
     h("main", { id: "main", tabindex: "-1" }),
     h("div", { id: "toasts", "aria-live": "polite" }));
   const words = { live: "Live", away: "Connecting again", connecting: "Connecting", over: "Ended: start it again" };
@@ -87,7 +90,10 @@ async function begin() {
     frame({ state });
     take(recent.events, recent.unreadable);
     merge(recent.cursor);
-  } catch (fault) { toast(fault.message, "bad"); }
+  } catch (fault) {
+    if (fault.status === 401) return gate("This token is not the right one", fault.message);
+    toast(fault.message, "bad");
+  }
   const held = early;
   early = null;
   for (const news of held) frame(news);

@@ -31,12 +31,12 @@ function bars(found, seconds, width) {
 
 const rank = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
 
-function lines(found, seconds) {
+function lines(found, seconds, width) {
   const parts = [[.5, "var(--accent)", null], [.95, "var(--warn)", "5 4"]];
   const at = (part) => found.map((one, x) => { const sorted = one.took.sort((a, b) => a - b); return sorted.length ? [x, rank(sorted, part)] : null; }).filter(Boolean);
   const all = parts.map(([part]) => at(part)), most = Math.max(1, ...all.flat().map(([, us]) => us));
-  const place = ([x, us]) => `${((x + .5) * 600 / COLUMNS).toFixed(1)},${(160 - us / most * 140).toFixed(1)}`;
-  return s("svg", { viewBox: "0 0 600 184", role: "img", "aria-label": `latency, at most ${ms(most)}` }, axis(seconds, ms(most), 600),
+  const place = ([x, us]) => `${((x + .5) * width / COLUMNS).toFixed(1)},${(160 - us / most * 140).toFixed(1)}`;
+  return s("svg", { viewBox: `0 0 ${width} 184`, role: "img", "aria-label": `latency, at most ${ms(most)}` }, axis(seconds, ms(most), width),
     all.map((points, part) => [s("polyline", { points: points.map(place).join(" "), fill: "none", stroke: parts[part][1], "stroke-width": 2, "stroke-dasharray": parts[part][2] }), points.map((point) => s("circle", { cx: place(point).split(",")[0], cy: place(point).split(",")[1], r: 2.5, fill: parts[part][1] }))]));
 }
 
@@ -48,20 +48,22 @@ function top(events, seconds) {
 
 export function mount(root) {
   let span = "24 hours";
-  const choose = h("div", { class: "segments", role: "group", "aria-label": "How far back" }, Object.keys(SPANS).map((name) => h("button", { type: "button", "aria-pressed": String(name === span), on: { click: (event) => { span = name; for (const one of choose.children) one.setAttribute("aria-pressed", String(one === event.currentTarget)); draw(); } } }, name)));
+  const choose = h("div.segments", { role: "group", "aria-label": "How far back" }, Object.keys(SPANS).map((name) => h("button", { "aria-pressed": String(name === span), on: { click: (event) => { span = name; for (const one of choose.children) one.setAttribute("aria-pressed", String(one === event.currentTarget)); draw(); } } }, name)));
   const sheet = h("div", {});
-  root.append(h("div", { class: "head" }, h("h1", {}, "Charts"), h("span", { class: "push" }), choose), sheet);
-  const chart = (title, sub, cls, ...kids) => h("section", { class: "card chart " + cls }, h("h2", {}, title), h("p", { class: "faint small" }, sub), kids);
+  root.append(h("div.head", {}, h("h1", {}, "Charts"), h("span.push", {}), choose), sheet);
+  const chart = (title, sub, cls, ...kids) => h("section", { class: "card chart " + cls }, h("h2", {}, title), h("p.faint.small", {}, sub), kids);
   const draw = () => {
+    const wide = Math.max(260, sheet.clientWidth - 38);
     const seconds = SPANS[span], found = columns(data.events, seconds);
     const took = found.flatMap((one) => one.took).sort((a, b) => a - b);
     if (!data.events.some((event) => isCall(event) || isDenied(event))) return refill(sheet, nothing("charts", "There is nothing to draw yet", h("p", {}, "Calls and denials are counted here once a server is used.")));
     const denied = top(data.events, seconds), most = denied.length ? denied[0][1] : 1;
-    refill(sheet, h("div", { class: "charts" }, chart("Calls and denials", "Blue: calls. Red, above them: denials.", "wide", bars(found, seconds, innerWidth > 720 ? 1220 : 600)),
-      chart("Latency", took.length ? `Median ${ms(rank(took, .5))} \u00b7 95th percentile ${ms(rank(took, .95))} (dashed) \u00b7 99th ${ms(rank(took, .99))}` : "No call has ended in this time.", "", took.length > 0 && lines(found, seconds)),
-      chart("Denied most", denied.length ? "What would have allowed it" : "Nothing was denied in this time.", "", h("ul", { class: "bars" }, denied.map(([name, count]) => h("li", {}, h("code", {}, seen(name, { most: 120 })), h("b", {}, number(count)), h("meter", { min: 0, max: most, value: String(count), "aria-label": `${count} times` })))))));
+    refill(sheet, h("div.charts", {}, chart("Calls and denials", "Blue: calls. Red, above them: denials.", "wide", bars(found, seconds, wide)),
+      chart("Latency", took.length ? `Median ${ms(rank(took, .5))} \u00b7 95th percentile ${ms(rank(took, .95))} (dashed) \u00b7 99th ${ms(rank(took, .99))}` : "No call has ended in this time.", "", took.length > 0 && lines(found, seconds, innerWidth > 720 ? wide / 2 - 26 : wide)),
+      chart("Denied most", denied.length ? "What would have allowed it" : "Nothing was denied in this time.", "", h("ul.bars", {}, denied.map(([name, count]) => h("li", {}, h("code", {}, seen(name, { most: 120 })), h("b", {}, number(count)), h("meter", { min: 0, max: most, value: String(count), "aria-label": `${count} times` })))))));
   };
   draw();
+  addEventListener("resize", draw);
   let wait = null;
-  return { update: (all) => { if (all.has("events") && !wait) wait = setTimeout(() => { wait = null; draw(); }, 1000); }, end: () => clearTimeout(wait) };
+  return { update: (all) => { if (all.has("events") && !wait) wait = setTimeout(() => { wait = null; draw(); }, 1000); }, end: () => { clearTimeout(wait); removeEventListener("resize", draw); } };
 }

@@ -22,7 +22,14 @@ export function add(node, ...kids) {
   return node;
 }
 
-export const h = (tag, props, ...kids) => fill(document.createElement(tag), props, kids);
+// `h("div.card.ask", …)`: an element with these classes.
+export const h = (tag, props, ...kids) => {
+  const [name, ...classes] = tag.split(".");
+  const node = document.createElement(name);
+  if (classes.length) node.className = classes.join(" ");
+  if (name === "button") node.type = "button";
+  return fill(node, props, kids);
+};
 export const s = (tag, props, ...kids) => fill(document.createElementNS(SVG, tag), props, kids);
 export const empty = (node) => { while (node.firstChild) node.removeChild(node.firstChild); return node; };
 
@@ -35,12 +42,9 @@ export function refill(root, ...kids) {
 }
 
 const NAMES = {
-  0x00ad: "SOFT HYPHEN", 0x200b: "ZERO WIDTH SPACE", 0x200c: "ZERO WIDTH NON-JOINER",
-  0x200d: "ZERO WIDTH JOINER", 0x200e: "LEFT-TO-RIGHT MARK", 0x200f: "RIGHT-TO-LEFT MARK", 0x202a: "LEFT-TO-RIGHT EMBEDDING",
-  0x202b: "RIGHT-TO-LEFT EMBEDDING", 0x202c: "POP DIRECTIONAL FORMATTING", 0x202d: "LEFT-TO-RIGHT OVERRIDE",
-  0x202e: "RIGHT-TO-LEFT OVERRIDE", 0x2060: "WORD JOINER", 0x2066: "LEFT-TO-RIGHT ISOLATE", 0x2067: "RIGHT-TO-LEFT ISOLATE",
-  0x2068: "FIRST STRONG ISOLATE", 0x2069: "POP DIRECTIONAL ISOLATE", 0xfeff: "BYTE ORDER MARK", 0x1b: "ESCAPE", 0x0a: "LINE FEED",
-  0x09: "TAB", 0x00: "NULL", 0x00a0: "NO-BREAK SPACE", 0x2028: "LINE SEPARATOR", 0x2029: "PARAGRAPH SEPARATOR",
+  0x1b: "ESCAPE", 0xad: "SOFT HYPHEN", 0x200b: "ZERO WIDTH SPACE", 0x200d: "ZERO WIDTH JOINER", 0x200e: "LEFT-TO-RIGHT MARK",
+  0x200f: "RIGHT-TO-LEFT MARK", 0x202a: "LEFT-TO-RIGHT EMBEDDING", 0x202b: "RIGHT-TO-LEFT EMBEDDING", 0x202d: "LEFT-TO-RIGHT OVERRIDE",
+  0x202e: "RIGHT-TO-LEFT OVERRIDE", 0x2066: "LEFT-TO-RIGHT ISOLATE", 0x2067: "RIGHT-TO-LEFT ISOLATE", 0xfeff: "BYTE ORDER MARK",
 };
 const ODD = /[\p{C}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u;
 const code = (point) => "U+" + point.toString(16).toUpperCase().padStart(4, "0");
@@ -62,19 +66,18 @@ export function seen(text, { most = 600, lines = false, tag = "span", cls = "" }
     const point = c.codePointAt(0);
     const name = NAMES[point];
     const sign = point === 10 ? "\u23ce" : point === 9 ? "\u21e5" : code(point);
-    node.append(h("span", { class: "mark", title: code(point) + (name ? " " + name : "") }, sign));
+    node.append(h("span.mark", { title: code(point) + (name ? " " + name : "") }, sign));
   }
   flush();
-  if (shown < all.length) node.append(h("span", { class: "cut" }, ` \u2026 ${number(all.length - shown)} more characters`));
+  if (shown < all.length) node.append(h("span.cut", {}, ` \u2026 ${number(all.length - shown)} more characters`));
   return node;
 }
 
-// A block of text, all of it a step at a time.
 export function block(text, label) {
   const all = String(text ?? "");
-  const box = h("div", { class: "code", tabindex: "0", role: "group", "aria-label": label });
+  const box = h("div.code", { tabindex: "0", role: "group", "aria-label": label });
   const show = (most) => refill(box, seen(all, { most, lines: true, tag: "pre" }),
-    all.length > most && h("button", { class: "quiet", type: "button", "data-key": "more", on: { click: () => show(most * 8) } }, "Show more"));
+    all.length > most && h("button.quiet", { type: "button", "data-key": "more", on: { click: () => show(most * 8) } }, "Show more"));
   show(4000);
   return box;
 }
@@ -100,7 +103,6 @@ export function ago(us) {
   return `${plural(Math.floor(sec / 86400), "day")} ago`;
 }
 
-// Shapes of the page's own, from a fixed table.
 const ICONS = {
   now: "M3 12h4l3-8 4 16 3-8h4", stream: "M4 6h16M4 12h16M4 18h10", waiting: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18",
   drift: "M7 4v16M17 4v16M7 8h10M7 16h10", map: "M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 9", charts: "M4 20V4M4 20h16M8 16v-4M12 16V8M16 16v-6",
@@ -110,5 +112,5 @@ const ICONS = {
 };
 export const icon = (name) => s("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: ICONS[name] || ICONS.info }));
 
-export const nothing = (name, title, ...more) => h("div", { class: "nothing" }, h("div", { class: "badge" }, icon(name)), h("h2", {}, title), h("div", { class: "more" }, more));
+export const nothing = (name, title, ...more) => h("div.nothing", {}, h("div.badge", {}, icon(name)), h("h2", {}, title), h("div.more", {}, more));
 export const pill = (cls, text) => h("span", { class: "pill " + cls }, text);

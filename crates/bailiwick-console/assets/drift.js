@@ -11,33 +11,33 @@ function side(label, text, other, cls) {
   const known = new Set(other.split("\n"));
   const lines = text.split("\n");
   return h("div", {}, h("h4", {}, label), text
-    ? h("div", { class: "code", tabindex: "0", role: "group", "aria-label": label }, h("pre", {}, lines.slice(0, 400).map((line) => [seen(line, { most: 2000, cls: known.has(line) ? "" : cls }), "\n"]), lines.length > 400 && h("span", { class: "cut" }, plural(lines.length - 400, "more line"))))
-    : h("p", { class: "faint" }, "Not there"));
+    ? h("div.code", { tabindex: "0", role: "group", "aria-label": label }, h("pre", {}, lines.slice(0, 400).map((line) => [seen(line, { most: 2000, cls: known.has(line) ? "" : cls }), "\n"]), lines.length > 400 && h("span.cut", {}, plural(lines.length - 400, "more line"))))
+    : h("p.faint", {}, "Not there"));
 }
 
 function change(one) {
   const widens = one.drift === "widening";
   const [old, now] = [pretty(one.old), pretty(one.new)];
-  return h("section", { class: "change" }, h("header", {}, pill(widens ? "deny" : "plain", widens ? "widens" : "harmless"), h("h3", {}, seen(one.subject, { most: 200 }))),
-    one.reasons.length > 0 && h("ul", { class: "reasons" }, one.reasons.map((why) => h("li", {}, seen(why)))),
-    (old || now) && h("div", { class: "sides" }, side("As you accepted it", old, now, "minus"), side("Now", now, old, widens ? "wider" : "plus")));
+  return h("section.change", {}, h("header", {}, pill(widens ? "deny" : "plain", widens ? "widens" : "harmless"), h("h3", {}, seen(one.subject, { most: 200 }))),
+    one.reasons.length > 0 && h("ul.reasons", {}, one.reasons.map((why) => h("li", {}, seen(why)))),
+    (old || now) && h("div.sides", {}, side("As you accepted it", old, now, "minus"), side("Now", now, old, widens ? "wider" : "plus")));
 }
 
-const grant = (one) => h("section", { class: "change" }, h("header", {}, pill("deny", "widens"), h("h3", {}, "What it may touch")), h("p", { class: "faint" }, "in ", seen(one.project, { most: 300 })), h("ul", { class: "reasons" }, one.wider.map((line) => h("li", {}, seen(line)))));
+const grant = (one) => h("section.change", {}, h("header", {}, pill("deny", "widens"), h("h3", {}, "What it may touch")), h("p.faint", {}, "in ", seen(one.project, { most: 300 })), h("ul.reasons", {}, one.wider.map((line) => h("li", {}, seen(line)))));
 
 function card(server, ctx) {
-  const accept = h("button", { type: "button", class: "primary", "data-key": server.identity, disabled: watchesOnly(), on: { click: async () => {
+  const accept = h("button.primary", { "data-key": server.identity, disabled: watchesOnly(), on: { click: async () => {
     accept.disabled = true;
     try { await post("/api/pins/accept", { identity: server.identity, seen: server.seen }); ctx.toast("Accepted: " + spelt(server.name), "good"); } catch (fault) { accept.disabled = false; ctx.failed(fault); }
   } } }, "Accept what is shown");
   const widens = server.grants.length > 0 || server.changes.some((one) => one.drift === "widening");
-  return h("article", { class: "card drift" }, h("header", {}, h("span", { class: "tag " + (widens ? "deny" : "warn") }, icon(widens ? "deny" : "ask")), h("h2", {}, seen(server.name, { most: 100 })), h("span", { class: "faint" }, widens ? "its tools that changed are refused until you accept" : "nothing became wider"), h("span", { class: "push" }), accept),
-    h("p", { class: "faint small" }, seen(server.identity, { most: 300 })), server.grants.map(grant), server.changes.map(change));
+  return h("article.card.drift", {}, h("header", {}, h("span", { class: "tag " + (widens ? "deny" : "warn") }, icon(widens ? "deny" : "ask")), h("h2", {}, seen(server.name, { most: 100 })), h("span.faint", {}, widens ? "its tools that changed are refused until you accept" : "nothing became wider"), h("span.push", {}), accept),
+    h("p.faint.small", {}, seen(server.identity, { most: 300 })), server.grants.map(grant), server.changes.map(change));
 }
 
 export function mount(root, ctx) {
-  const list = h("div", { class: "stack" });
-  root.append(h("div", { class: "head" }, h("h1", {}, "Drift"), h("p", { class: "faint" }, "What servers say now that they did not say when you accepted them")), list);
+  const list = h("div.stack", {});
+  root.append(h("div.head", {}, h("h1", {}, "Drift"), h("p.faint", {}, "What servers say now that they did not say when you accepted them")), list);
   let before = "";
   const update = () => {
     const all = drifted(), now = JSON.stringify([all, watchesOnly(), pins().length]);

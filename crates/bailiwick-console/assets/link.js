@@ -21,15 +21,16 @@ export async function enter() {
     const answer = await fetch("/enter", { method: "POST", body: found[1] });
     if (!answer.ok) throw new Refused(answer.status, await reason(answer));
     token = (await answer.json()).token;
-  } else {
+  } else if (!token) {
     token = await borrowed();
   }
-  channel.addEventListener("message", ({ data }) => {
-    if (data.want === "token" && token) channel.postMessage({ token });
-    if (data.frame) for (const tell of listeners) tell(data.frame);
-  });
-  return token !== null;
+  return !!token;
 }
+export const keep = (value) => { token = value; };
+channel.addEventListener("message", ({ data }) => {
+  if (data.want === "token" && token) channel.postMessage({ token });
+  if (data.frame) for (const tell of listeners) tell(data.frame);
+});
 
 function borrowed() {
   return new Promise((done) => {

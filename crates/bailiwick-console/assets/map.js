@@ -1,12 +1,12 @@
-// Map: the tools of a server on one side, what they touch on the other. Declared, used and denied differ in stroke and
-// colour; what is declared and was never used is faint.
+// Map: the tools of a server on one side, what they touch on the other. Used, declared and denied differ in stroke too.
 
 import { h, s, spelt, refill, nothing, plural } from "/dom.js";
 import { data, servers, counted, serverOf } from "/store.js";
 
 const KINDS = { fs: "Files", net: "Hosts", exec: "Programs", env: "Variables", ipc: "Sockets", clock: "Clock" };
 const KIND_ORDER = Object.keys(KINDS);
-const cut = (text, most) => { const all = Array.from(spelt(text)); return all.length > most ? all.slice(0, most - 1).join("") + "\u2026" : all.join(""); };
+// What is left out stands in the middle: the end of a path says more.
+const cut = (text, most) => { const all = Array.from(spelt(text)), head = Math.ceil(most / 3); return all.length > most ? all.slice(0, head).join("") + "\u2026" + all.slice(head + 1 - most).join("") : all.join(""); };
 const ROW = 34;
 // A picture that is saved stands alone: its colours are in it.
 const INK = { bg: ["#ffffff", "#161b22"], text: ["#171b22", "#e7eaef"], soft: ["#56606e", "#9ca7b5"], line: ["#cdd3db", "#38414e"], used: ["#3353d4", "#93a9ff"], denied: ["#b0241b", "#ff8a80"], box: ["#f5f6f8", "#10141a"] };
@@ -26,7 +26,9 @@ function edges(server) {
   return [...found.values()].slice(0, 120);
 }
 
-export function picture(server, dark) {
+export function picture(server, dark, narrow) {
+  // Where tools end, lines begin, and how much of a name there is room for.
+  const [width, from0, to0, toolMost, lineMost] = narrow ? [350, 112, 168, 13, 22] : [960, 250, 510, 27, 54], middle = (from0 + to0) / 2;
   const ink = Object.fromEntries(Object.entries(INK).map(([name, pair]) => [name, pair[dark ? 1 : 0]]));
   const all = edges(server);
   const tools = [...new Set(all.map((one) => one.tool))].sort();
@@ -44,26 +46,26 @@ export function picture(server, dark) {
   const height = Math.max(y + 16, tools.length * 44 + 40);
   const left = new Map(tools.map((tool, at) => [tool, height / 2 + (at - (tools.length - 1) / 2) * 44]));
   const text = (x, at, words, fill, more) => s("text", { x, y: at, fill, "font-size": 12, "font-family": "ui-monospace, Menlo, Consolas, monospace", "dominant-baseline": "middle", ...more }, words);
-  return s("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 960 ${height}`, role: "img", "aria-label": `What ${spelt(server.name)} may touch, and what it touched: ${plural(lines.length, "resource")}` },
-    s("rect", { width: 960, height, fill: ink.bg }),
+  return s("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `What ${spelt(server.name)} may touch, and what it touched: ${plural(lines.length, "resource")}` },
+    s("rect", { width, height, fill: ink.bg }),
     all.map((one) => {
       const [from, to] = [left.get(one.tool), right.get(one.line)];
       const state = one.denied ? "denied" : one.used ? "used" : "declared";
-      return s("path", { d: `M250 ${from} C 380 ${from}, 380 ${to}, 510 ${to}`, fill: "none", stroke: state === "denied" ? ink.denied : state === "used" ? ink.used : ink.line, "stroke-width": state === "used" ? Math.min(2 + Math.log10(1 + one.used), 5) : 2, "stroke-dasharray": state === "denied" ? "3 5" : state === "declared" ? "7 5" : null },
+      return s("path", { d: `M${from0} ${from} C ${middle} ${from}, ${middle} ${to}, ${to0} ${to}`, fill: "none", stroke: state === "denied" ? ink.denied : state === "used" ? ink.used : ink.line, "stroke-width": state === "used" ? Math.min(2 + Math.log10(1 + one.used), 5) : 2, "stroke-dasharray": state === "denied" ? "3 5" : state === "declared" ? "7 5" : null },
         s("title", {}, `${cut(one.tool || "the server", 60)}: ${cut(one.line, 120)}: ${state === "declared" ? "declared, not used" : `${one.used} used, ${one.denied} denied`}`));
     }),
-    tools.map((tool) => s("g", {}, s("rect", { x: 20, y: left.get(tool) - 16, width: 230, height: 32, rx: 8, fill: ink.box, stroke: ink.line }), text(34, left.get(tool) + 1, cut(tool || "the server", 27), ink.text, { "font-weight": 600 }))),
-    heads.map(([label, at]) => text(516, at, label, ink.soft, { "font-family": "system-ui, sans-serif", "font-weight": 600 })),
+    tools.map((tool) => s("g", {}, s("rect", { x: 4, y: left.get(tool) - 16, width: from0 - 4, height: 32, rx: 8, fill: ink.box, stroke: ink.line }), text(12, left.get(tool) + 1, cut(tool || "the server", toolMost), ink.text, { "font-weight": 600 }))),
+    heads.map(([label, at]) => text(to0 + 6, at, label, ink.soft, { "font-family": "system-ui, sans-serif", "font-weight": 600 })),
     lines.map((line) => {
       const own = all.filter((one) => one.line === line);
       const idle = !own.some((one) => one.used || one.denied);
-      return [s("circle", { cx: 510, cy: right.get(line), r: 4, fill: own.some((one) => one.denied) ? ink.denied : idle ? ink.line : ink.used }), text(524, right.get(line) + 1, cut(line, 54), idle ? ink.soft : ink.text)];
+      return [s("circle", { cx: to0, cy: right.get(line), r: 4, fill: own.some((one) => one.denied) ? ink.denied : idle ? ink.line : ink.used }), text(to0 + 11, right.get(line) + 1, cut(line, lineMost), idle ? ink.soft : ink.text)];
     }));
 }
 
 export function mount(root, ctx) {
   const choose = h("select", { "aria-label": "Server", on: { change: () => draw() } });
-  const save = h("button", { type: "button", on: { click: () => {
+  const save = h("button", { on: { click: () => {
     const svg = picture(named(), false);
     const at = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
     const link = h("a", { href: at, download: "bailiwick-map.svg" });
@@ -72,9 +74,8 @@ export function mount(root, ctx) {
   } } }, "Save as SVG");
   const sheet = h("div", {});
   const sample = (dash, cls, label) => h("span", {}, s("svg", { viewBox: "0 0 30 10", "aria-hidden": "true" }, s("path", { d: "M0 5H30", stroke: cls, "stroke-width": 2.5, "stroke-dasharray": dash })), label);
-  root.append(h("div", { class: "head" }, h("h1", {}, "Map"), h("span", { class: "push" }), choose, save), sheet);
+  root.append(h("div.head", {}, h("h1", {}, "Map"), h("span.push", {}), choose, save), sheet);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  // Servers that run, and sessions of servers that have ended.
   const all = () => {
     const live = servers(), names = new Map(live.map((one) => [one.name, one]));
     for (const event of data.events) { const name = serverOf(event); if (event.capability && !names.has(name)) names.set(name, { name, session: event.session, authority: [] }); }
@@ -89,10 +90,11 @@ export function mount(root, ctx) {
     choose.hidden = save.hidden = !server;
     if (!server || !edges(server).length) return refill(sheet, nothing("map", server ? "Nothing was declared or touched" : "There is no server to draw", h("p", {}, "The map shows the tools of a server and the files, hosts, programs and variables that they may touch, and those that they did.")));
     const ink = (name) => INK[name][dark.matches ? 1 : 0];
-    refill(sheet, h("div", { class: "legend" }, sample(null, ink("used"), "used"), sample("7 5", ink("line"), "declared, not used"), sample("3 5", ink("denied"), "denied")), h("div", { class: "card map", tabindex: "0", role: "group", "aria-label": "The map" }, picture(server, dark.matches)));
+    refill(sheet, h("div.legend", {}, sample(null, ink("used"), "used"), sample("7 5", ink("line"), "declared, not used"), sample("3 5", ink("denied"), "denied")), h("div.card.map", { tabindex: "0", role: "group", "aria-label": "The map" }, picture(server, dark.matches, innerWidth <= 720)));
   };
   draw();
   dark.addEventListener("change", draw);
+  addEventListener("resize", draw);
   let wait = null;
-  return { update: (what) => { if ((what.has("events") || what.has("state")) && !wait) wait = setTimeout(() => { wait = null; draw(); }, 1000); }, end: () => { clearTimeout(wait); dark.removeEventListener("change", draw); } };
+  return { update: (what) => { if ((what.has("events") || what.has("state")) && !wait) wait = setTimeout(() => { wait = null; draw(); }, 1000); }, end: () => { clearTimeout(wait); dark.removeEventListener("change", draw); removeEventListener("resize", draw); } };
 }

@@ -3,7 +3,6 @@
 import { h, s, seen, refill, icon, nothing, pill, plural, number, bytes, ms, ago, spelt } from "/dom.js";
 import { data, servers, counted, drifted, isDenied, isCall, serverOf, reasonOf } from "/store.js";
 
-// One line for what a server may touch.
 export function authority(lines) {
   if (!lines) return "more than a list can say";
   if (!lines.length) return "nothing";
@@ -13,30 +12,30 @@ export function authority(lines) {
 }
 
 export function spark(took) {
-  if (took.length < 2) return h("span", { class: "faint" }, took.length ? ms(took[0]) : "\u2013");
+  if (took.length < 2) return h("span.faint", {}, took.length ? ms(took[0]) : "\u2013");
   const most = Math.max(...took, 1);
   const points = took.map((us, at) => `${(at / (took.length - 1) * 96).toFixed(1)},${(24 - us / most * 22).toFixed(1)}`).join(" ");
   const sorted = [...took].sort((a, b) => a - b);
   const middle = sorted[sorted.length >> 1];
-  return h("span", { class: "spark" }, s("svg", { viewBox: "0 0 96 26", role: "img", "aria-label": `latency of the last ${took.length} calls, median ${ms(middle)}` }, s("polyline", { points })), h("span", {}, ms(middle)));
+  return h("span.spark", {}, s("svg", { viewBox: "0 0 96 26", role: "img", "aria-label": `latency of the last ${took.length} calls, median ${ms(middle)}` }, s("polyline", { points })), h("span", {}, ms(middle)));
 }
 
-const fact = (label, ...value) => h("div", { class: "fact" }, h("dt", {}, label), h("dd", {}, value));
+const fact = (label, ...value) => h("div.fact", {}, h("dt", {}, label), h("dd", {}, value));
 
 function card(server) {
   const own = server.session && counted(server.session);
   const calls = Math.max(server.calls, own ? own.calls : 0), denials = Math.max(server.denials, own ? own.denials : 0);
   const pins = server.pins;
-  return h("article", { class: "card server" },
-    h("header", {}, h("span", { class: "dot on", title: "running" }), h("h3", {}, seen(server.name, { most: 80 })), h("span", { class: "faint" }, server.era ? "connected" : "no client yet")),
-    h("p", { class: "authority" }, h("b", {}, "May touch "), seen(authority(server.authority), { most: 260 })),
-    h("dl", { class: "facts" },
+  return h("article.card.server", {},
+    h("header", {}, h("span.dot.on", { title: "running" }), h("h3", { title: spelt(server.name) }, seen(server.name, { most: 80 })), h("span.faint", {}, server.served ? "served" : server.era ? "connected" : "no client yet")),
+    h("p.authority", {}, h("b", {}, "May touch "), seen(authority(server.authority), { most: 260 })),
+    h("dl.facts", {},
       fact("Calls", number(calls)),
       fact("Denied", h("span", { class: denials ? "bad" : "" }, number(denials))),
       fact("Latency", spark(own ? own.took : [])),
       fact("Memory", bytes(server.memory.server + server.memory.wrap)),
-      fact("Pins", !pins ? pill("warn", "unreadable") : pins.waiting ? h("a", { href: "#drift" }, pill("warn", `${pins.waiting} changed`)) : pins.tools ? pill("allow", `${pins.tools} as pinned`) : pill("plain", "none yet"))),
-    h("footer", {}, h("span", { class: "faint" }, `since ${server.since.slice(0, 16).replace("T", " ")} \u00b7 pid ${server.pid}`),
+      !server.served && fact("Pins", !pins ? pill("warn", "unreadable") : pins.waiting ? h("a", { href: "#drift" }, pill("warn", `${pins.waiting} changed`)) : pins.tools ? pill("allow", `${pins.tools} as pinned`) : pill("plain", "none yet"))),
+    h("footer", {}, h("span.faint", {}, `since ${server.since.slice(0, 16).replace("T", " ")} \u00b7 pid ${server.pid}`),
       h("span", {}, h("a", { href: "#stream?server=" + encodeURIComponent(server.name), "aria-label": "Events of " + spelt(server.name) }, "Events"), " \u00b7 ", h("a", { href: "#map?server=" + encodeURIComponent(server.name), "aria-label": "Map of " + spelt(server.name) }, "Map"))));
 }
 
@@ -53,8 +52,8 @@ function attention() {
 }
 
 export function mount(root) {
-  const top = h("div", { class: "alerts" }), stats = h("div", { class: "stats" }), list = h("div", { class: "cards" }), recent = h("div", { class: "card recent" });
-  root.append(h("div", { class: "head" }, h("h1", {}, "Now")), top, stats, list, recent);
+  const top = h("div.alerts", {}), stats = h("div.stats", {}), list = h("div.cards", {}), recent = h("div.card.recent", {});
+  root.append(h("div.head", {}, h("h1", {}, "Now")), top, stats, list, recent);
   const stat = (label, value, cls = "") => h("div", { class: "stat " + cls }, h("span", {}, label), h("b", {}, value));
   const update = () => {
     refill(top, attention());
@@ -63,13 +62,13 @@ export function mount(root) {
     const denied = day.filter(isDenied);
     refill(stats, stat("Servers running", number(all.length)), stat("Calls, last 24 h", number(day.filter(isCall).length)),
       stat("Denied, last 24 h", number(denied.length), denied.length ? "bad" : ""), stat("Waiting for you", number(data.waiting.all.length), data.waiting.all.length ? "hot" : ""));
-    refill(list, h("h2", {}, "Servers"), all.length ? h("div", { class: "grid" }, all.map(card)) : nothing("now", "No wrapped server runs now",
-      h("p", {}, "A server appears here when its client starts it. To put every server of your clients behind Bailiwick:"), h("pre", { class: "type" }, "bailiwick install --servers"),
-      h("p", {}, "Or try one by hand:"), h("pre", { class: "type" }, "bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes")));
+    refill(list, h("h2", {}, "Servers"), all.length ? h("div.grid", {}, all.map(card)) : nothing("now", "No wrapped server runs now",
+      h("p", {}, "A server appears here when its client starts it. To put every server of your clients behind Bailiwick:"), h("pre.type", {}, "bailiwick install --servers"),
+      h("p", {}, "Or try one by hand:"), h("pre.type", {}, "bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes")));
     const last = denied.slice(-6).reverse();
     refill(recent, h("h2", {}, "Last denials"), last.length
-      ? h("ul", { class: "plain" }, last.map((event) => h("li", {}, h("a", { href: `#stream?event=${encodeURIComponent(event.session)}:${event.seq}` }, h("span", { class: "tag deny" }, icon("deny")), h("span", { class: "who" }, seen(event.tool || serverOf(event), { most: 60 })), h("span", { class: "what" }, seen(reasonOf(event), { most: 160 })), h("time", {}, ago(event.time))))))
-      : h("p", { class: "faint" }, "Nothing was denied in the last 24 hours."));
+      ? h("ul.plain", {}, last.map((event) => h("li", {}, h("a", { href: `#stream?event=${encodeURIComponent(event.session)}:${event.seq}` }, h("span.tag.deny", {}, icon("deny")), h("span.who", {}, seen(event.tool || serverOf(event), { most: 60 })), h("span.what", {}, seen(reasonOf(event), { most: 160 })), h("time", {}, ago(event.time))))))
+      : h("p.faint", {}, "Nothing was denied in the last 24 hours."));
   };
   update();
   const timer = setInterval(update, 15000);

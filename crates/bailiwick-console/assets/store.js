@@ -1,5 +1,4 @@
-// What is known: events in the order they came, and what was counted of them. Each event is known by session and number:
-// one that comes twice is dropped.
+// What is known: events in the order they came, each known by session and number, and what was counted of them.
 
 const last = new Map();
 const sessions = new Map();
@@ -21,7 +20,6 @@ const axisOf = (event) => {
   return event.kind.startsWith("egress") ? "network" : "";
 };
 
-// What one session is: filled by what is recorded of it.
 function session(id) {
   let found = sessions.get(id);
   if (!found) sessions.set(id, found = { id, name: "", calls: 0, denials: 0, took: [], touched: new Map() });
@@ -58,7 +56,6 @@ function note(event) {
 
 export function merge(cursor) { Object.assign(data.cursor, cursor); }
 
-// Adds records; what is known already is left out.
 export function take(records, unreadable) {
   let fresh = 0;
   const floor = new Map();
@@ -98,7 +95,7 @@ export function related(event) {
 
 const TITLES = {
   "capability-granted": "Allowed", "capability-denied": "Denied", "tool-called": "Call", "tool-finished": "Finished",
-  "sandbox-started": "Sandbox started", "sandbox-ended": "Sandbox ended", "egress-allowed": "Connected", "egress-denied": "Connection refused",
+  "sandbox-started": "Sandbox started", "sandbox-ended": "Sandbox ended", "egress-allowed": "Connected", "egress-denied": "Refused",
   "guardrail-blocked": "Guardrail", "approval-asked": "Asked", "approval-decided": "Answered", "pin-changed": "Pins changed",
   "session-started": "Session began", "session-ended": "Session ended", fault: "Fault",
 };
@@ -106,7 +103,7 @@ export const title = (event) => TITLES[event.kind] || "Event";
 export const reasonOf = (event) => (event.reason || "").split(" (granted: ", 1)[0];
 export function summary(event) {
   if (event.kind === "tool-finished" && !event.reason) return event.decision === "deny" ? "refused" : "answered";
-  if (isCall(event)) return reasonOf(event) || "called";
+  if (isCall(event)) return reasonOf(event) || event.args || "called";
   return reasonOf(event) || (event.capability || "").replaceAll("\n", ", ") || event.code || "";
 }
 export const tone = (event) => event.decision === "deny" ? "deny" : event.kind === "fault" || event.kind === "pin-changed" ? "warn" : event.decision === "ask" ? "ask" : event.decision ? "allow" : "plain";

@@ -21,20 +21,20 @@ export function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Search   /", "aria-label": "Search in events", on: { input: () => { wanted.text = search.value.toLowerCase(); refilter(); } } });
   const select = (key, label) => h("select", { "aria-label": label, on: { change: (event) => { wanted[key] = event.target.value; refilter(); } } });
   const server = select("server", "Server"), tool = select("tool", "Tool"), axis = select("axis", "What was touched"), decision = select("decision", "Decision");
-  const groups = h("div", { class: "segments", role: "group", "aria-label": "Which events" }, Object.entries(GROUPS).map(([id, [label]]) => h("button", { type: "button", "data-group": id, "aria-pressed": String(id === "all"), on: { click: () => {
+  const groups = h("div.segments", { role: "group", "aria-label": "Which events" }, Object.entries(GROUPS).map(([id, [label]]) => h("button", { "data-group": id, "aria-pressed": String(id === "all"), on: { click: () => {
     wanted.group = id;
     for (const one of groups.children) one.setAttribute("aria-pressed", String(one.getAttribute("data-group") === id));
     refilter();
   } } }, label)));
-  const pause = h("button", { type: "button", class: "quiet", "aria-pressed": "false", on: { click: () => setPaused(!paused) } });
-  const count = h("span", { class: "faint count-shown", role: "status" });
-  const spacer = h("div", { class: "spacer", role: "presentation" });
-  const list = h("div", { class: "rows", role: "listbox", tabindex: "0", "aria-label": "Events, newest first" }, spacer);
-  const fresh = h("button", { type: "button", class: "fresh", hidden: true, on: { click: () => { if (paused) setPaused(false); list.scrollTop = 0; } } });
+  const pause = h("button.quiet", { "aria-pressed": "false", on: { click: () => setPaused(!paused) } });
+  const count = h("span.faint.count-shown", { role: "status" });
+  const spacer = h("div.spacer", { role: "presentation" });
+  const list = h("div.rows", { role: "listbox", tabindex: "0", "aria-label": "Events, newest first" }, spacer);
+  const fresh = h("button.fresh", { hidden: true, on: { click: () => { if (paused) setPaused(false); list.scrollTop = 0; } } });
   const none = h("div", { hidden: true });
-  const side = h("aside", { class: "detail", hidden: true, "aria-label": "The event that is open" });
-  root.append(h("div", { class: "head" }, h("h1", {}, "Stream"), count, h("span", { class: "push" }), pause), h("div", { class: "filters" }, groups, search, server, tool, decision, axis),
-    h("div", { class: "split" }, h("div", { class: "list" }, fresh, none, list), side));
+  const side = h("aside.detail", { hidden: true, "aria-label": "The event that is open" });
+  root.append(h("div.head", {}, h("h1", {}, "Stream"), count, h("span.push", {}), pause), h("div.filters", {}, groups, search, server, tool, decision, axis),
+    h("div.split", {}, h("div.list", {}, fresh, none, list), side));
 
   const setPaused = (value) => {
     paused = value;
@@ -68,10 +68,10 @@ export function mount(root, ctx) {
   const row = (event) => {
     const sign = tone(event);
     const node = h("div", { class: "row " + sign, role: "option", "aria-selected": "false" },
-      h("time", {}, clock(event.time)), h("span", { class: "tag " + sign }, icon(SIGNS[sign])), h("span", { class: "kind" }, title(event)),
-      h("span", { class: "who" }, event.tool ? seen(event.tool, { most: 60 }) : h("span", { class: "faint" }, "\u2013")),
-      h("span", { class: "what" }, seen(summary(event), { most: 220 })),
-      h("span", { class: "took" }, event.duration_us !== undefined ? ms(event.duration_us) : ""), h("span", { class: "server-name" }, seen(serverOf(event), { most: 40 })));
+      h("time", {}, clock(event.time)), h("span", { class: "tag " + sign }, icon(SIGNS[sign])), h("span.kind", {}, title(event)),
+      h("span.who", {}, event.tool ? seen(event.tool, { most: 60 }) : h("span.faint", {}, "\u2013")),
+      h("span.what", {}, seen(summary(event), { most: 220 })),
+      h("span.took", {}, event.duration_us !== undefined ? ms(event.duration_us) : ""), h("span.server-name", {}, seen(serverOf(event), { most: 40 })));
     node.addEventListener("click", () => choose(event));
     return node;
   };
@@ -101,7 +101,7 @@ export function mount(root, ctx) {
     const is = shown.length > 0;
     list.hidden = !is;
     none.hidden = is;
-    if (!is) refill(none, data.events.length ? nothing("search", "No event fits", h("p", {}, "Loosen the filters above."), h("button", { type: "button", on: { click: clear } }, "Show everything"))
+    if (!is) refill(none, data.events.length ? nothing("search", "No event fits", h("p", {}, "Loosen the filters above."), h("button", { on: { click: clear } }, "Show everything"))
       : nothing("stream", "Nothing is recorded yet", h("p", {}, "Every call, denial and connection of a wrapped server appears here as it happens.")));
     tell();
     soon();

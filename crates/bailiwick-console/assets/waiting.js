@@ -18,35 +18,56 @@ function card(one, ctx, answered) {
   let text = one.arguments, touches = [];
   try { const parsed = JSON.parse(text); touches = named(parsed); text = JSON.stringify(parsed, null, 2); } catch { /* shown as it stands */ }
   const note = h("input", { type: "text", maxlength: "500", placeholder: "A note for the record (optional)", "aria-label": "A note for the record", "data-key": one.id + "note" });
-  const left = h("span", { class: "left" });
-  const buttons = h("div", { class: "buttons" });
+  const left = h("span.left", {});
+  const buttons = h("div.buttons", {});
   const act = async (answer) => {
     for (const button of buttons.children) button.disabled = true;
     try {
       await post("/api/answer", { id: one.id, digest: one.digest, answer, note: note.value });
-      ctx.toast({ once: "Allowed once", session: "Allowed for this session", deny: "Denied" }[answer] + ": " + spelt(tool), answer === "deny" ? "" : "good");
+      ctx.toast({ once: "Allowed once", session: "Allowed for this session", always: "Allowed always", deny: "Denied" }[answer] + ": " + spelt(tool), answer === "deny" ? "" : "good");
       answered(one.id);
     } catch (fault) {
       ctx.failed(fault);
       if (fault.status === 409) answered(one.id); else for (const button of buttons.children) button.disabled = false;
     }
   };
-  const button = (answer, cls, label) => h("button", { type: "button", class: cls, "data-key": one.id + answer, disabled: watchesOnly(), on: { click: () => act(answer) } }, label);
-  buttons.append(button("once", "primary", "Allow once"), ...(one.of_session ? [button("session", "", "Allow for this session")] : []), button("deny", "danger", "Deny"));
-  const node = h("article", { class: "card ask", "data-id": one.id },
-    h("header", {}, h("span", { class: "tag ask" }, icon("ask")), h("h2", {}, seen(tool, { most: 120 })), server && h("span", { class: "faint" }, "of ", seen(server, { most: 80 })), h("span", { class: "push" }), left),
-    h("p", { class: "why" }, seen(one.question, { most: 1000 })),
+  const rule = h("div.rule", {});
+  const shut = () => refill(rule);
+  const offer = () => {
+    refill(rule, h("div.panel", {}, h("h3", {}, "Write this rule?"), ruleText(one),
+      h("p.faint", {}, "The same call then runs unasked in every session, until you take the rule back."),
+      h("div.buttons", {}, h("button.primary", { "data-key": one.id + "rule", on: { click: () => act("always") } }, "Allow always"), h("button.quiet", { on: { click: shut } }, "Cancel"))));
+    rule.querySelector("button").focus();
+  };
+  const button = (answer, cls, label) => h("button", { class: cls, "data-key": one.id + answer, disabled: watchesOnly(), on: { click: () => act(answer) } }, label);
+  buttons.append(button("once", "primary", "Allow once"), ...(one.of_session ? [button("session", "", "Allow for this session")] : []), ...(one.rule ? [h("button", { "data-key": one.id + "always", disabled: watchesOnly(), on: { click: offer } }, "Always\u2026")] : []), button("deny", "danger", "Deny"));
+  const node = h("article.card.ask", { "data-id": one.id },
+    h("header", {}, h("span.tag.ask", {}, icon("ask")), h("h2", {}, seen(tool, { most: 120 })), server && h("span.faint", {}, "of ", seen(server, { most: 80 })), h("span.push", {}), left),
+    h("p.why", {}, seen(one.question, { most: 1000 })),
     block(text, "Arguments of " + spelt(tool)),
-    one.is_shortened && h("p", { class: "bad" }, "The arguments are longer than what is shown. Allow only what you can see."),
-    touches.length > 0 && h("p", { class: "touches" }, h("b", {}, "Names "), touches.slice(0, 8).map((path) => [h("code", {}, seen(path, { most: 160 })), " "])),
-    note, buttons, h("p", { class: "faint small" }, "Answers this exact call. In a terminal: ", h("code", {}, "bailiwick approve " + one.id)));
+    one.is_shortened && h("p.bad", {}, "The arguments are longer than what is shown. Allow only what you can see."),
+    touches.length > 0 && h("p.touches", {}, h("b", {}, "Names "), touches.slice(0, 8).map((path) => [h("code", {}, seen(path, { most: 160 })), " "])),
+    note, buttons, rule, h("p.faint.small", {}, "Answers this exact call. In a terminal: ", h("code", {}, "bailiwick approve " + one.id)));
   return { node, left };
 }
 
+// The lines of a rule, as a change.
+const ruleText = (one) => h("div.code.patch", { role: "group", "aria-label": "The rule" }, one.rule.map((line) => h("div.plus", {}, h("span", {}, "+"), seen(line, { most: 2000 }))));
+
+function standing(one, ctx) {
+  const [server, tool] = split(one.tool);
+  const back = h("button.quiet", { "data-key": one.id + "back", "aria-label": "Take back the rule for " + spelt(tool), disabled: watchesOnly(), on: { click: async () => {
+    back.disabled = true;
+    try { await post("/api/take-back", { id: one.id }); ctx.toast("Taken back: " + spelt(tool)); } catch (fault) { back.disabled = false; ctx.failed(fault); }
+  } } }, "Take back");
+  return h("li", {}, h("div", {}, h("b", {}, seen(tool, { most: 120 })), server && h("span.faint", {}, " of ", seen(server, { most: 80 })), h("code", {}, seen(one.arguments, { most: 300 }))), back);
+}
+
 export function mount(root, ctx) {
-  const bell = h("button", { type: "button", class: "quiet", on: { click: async () => { await Notification.requestPermission(); showBell(); } } });
-  const list = h("div", { class: "stack" });
-  root.append(h("div", { class: "head" }, h("h1", {}, "Waiting"), h("span", { class: "push" }), bell), list);
+  const bell = h("button.quiet", { on: { click: async () => { await Notification.requestPermission(); showBell(); } } });
+  const list = h("div.stack", {});
+  const rules = h("section.rules", {});
+  root.append(h("div.head", {}, h("h1", {}, "Waiting"), h("span.push", {}), bell), list, rules);
   const showBell = () => {
     const may = "Notification" in window ? Notification.permission : "denied";
     refill(bell, icon("bell"), may === "granted" ? "Notifications are on" : may === "denied" ? "Notifications are blocked" : "Notify me");
@@ -63,9 +84,11 @@ export function mount(root, ctx) {
     const ids = new Set(all.map((one) => one.id));
     for (const id of [...cards.keys()]) if (!ids.has(id)) { cards.get(id).node.remove(); cards.delete(id); }
     for (const one of all) if (!cards.has(one.id)) { const made = card(one, ctx, answered); cards.set(one.id, made); list.append(made.node); }
-    if (data.waiting.fault) refill(blank, h("p", { class: "bad" }, seen(data.waiting.fault)));
+    if (data.waiting.fault) refill(blank, h("p.bad", {}, seen(data.waiting.fault)));
     else if (all.length) refill(blank);
     else refill(blank, nothing("waiting", "Nothing waits for you", h("p", {}, "A call appears here when a rule asks for a person: a tool with ", h("code", {}, "confirm = true"), ", or a guardrail with ", h("code", {}, 'action = "ask"'), "."), h("p", {}, "While this page is open, the call is held until you answer.")));
+    const kept = data.waiting.rules || [];
+    refill(rules, kept.length > 0 && h("div.card", {}, h("h2", {}, "Always allowed"), h("p.faint", {}, "Rules that you wrote here. Each is for one exact call, and ends when its tool or manifest changes."), h("ul.plain", {}, kept.map((one) => standing(one, ctx)))));
     tick();
   };
   const tick = () => {

@@ -12,8 +12,8 @@ use crate::reply::Reply;
 use crate::{Console, grant, history, sessions};
 
 /// What changes something: only with an origin, and not in a console that only watches.
-pub(crate) const CHANGING: [&str; 4] =
-    ["/api/answer", "/api/pins/accept", "/api/grant/apply", "/api/grant/undo"];
+pub(crate) const CHANGING: [&str; 5] =
+    ["/api/answer", "/api/take-back", "/api/pins/accept", "/api/grant/apply", "/api/grant/undo"];
 
 /// How many events a page is given that names no number.
 const SOME: usize = 2_000;
@@ -32,6 +32,7 @@ pub(crate) fn act<H: ConsoleHost>(
         ("GET", "/api/sessions") => sessions::list(console),
         ("POST", "/api/verify") => sessions::verified(console),
         ("POST", "/api/answer") => with_body(body, |asked| answer(console, &asked)),
+        ("POST", "/api/take-back") => with_body(body, |asked| take_back(console, &asked)),
         ("POST", "/api/pins/accept") => with_body(body, |asked| accept(console, &asked)),
         ("POST", "/api/grant/preview") => with_body(body, |asked| grant::preview(console, &asked)),
         ("POST", "/api/grant/apply") => with_body(body, |asked| grant::apply(console, &asked)),
@@ -97,11 +98,14 @@ pub(crate) fn waiting<H: ConsoleHost>(console: &Console<H>) -> Value {
             "id": one.id, "tool": one.tool, "arguments": one.arguments, "question": one.question,
             "digest": one.digest, "expires_us": one.expires, "of_session": one.of_session,
             "is_shortened": one.arguments.chars().count() >= approvals::MAX_SHOWN,
+            "rule": one.lasting.is_some().then(|| one.rule()),
         })
     };
-    match approvals::pending(&console.options.state, console.host.now_us()) {
-        Ok(all) => json!({ "all": all.iter().map(one).collect::<Vec<_>>() }),
-        Err(fault) => json!({ "all": [], "fault": fault.to_string() }),
+    let (state, now) = (&console.options.state, console.host.now_us());
+    let listed = |all: &[Pending]| all.iter().map(one).collect::<Vec<_>>();
+    match approvals::pending(state, now).and_then(|all| Ok((all, approvals::rules(state, now)?))) {
+        Ok((all, rules)) => json!({ "all": listed(&all), "rules": listed(&rules) }),
+        Err(fault) => json!({ "all": [], "rules": [], "fault": fault.to_string() }),
     }
 }
 
@@ -121,6 +125,7 @@ struct AnswerAsked {
 enum Said {
     Once,
     Session,
+    Always,
     Deny,
 }
 
@@ -132,6 +137,7 @@ fn answer<H: ConsoleHost>(console: &Console<H>, asked: &AnswerAsked) -> Reply {
     let given = match asked.answer {
         Said::Once => Given::Approved,
         Said::Session => Given::Session,
+        Said::Always => Given::Always,
         Said::Deny => Given::Denied,
     };
     let waits = match approvals::pending(state, now) {
@@ -148,6 +154,24 @@ fn answer<H: ConsoleHost>(console: &Console<H>, asked: &AnswerAsked) -> Reply {
         }
         Ok(Answered::Gone) => Reply::conflict("this was answered elsewhere, or is over"),
         Ok(Answered::Sessionless) => Reply::conflict("this call belongs to no session: allow it once"),
+        Ok(Answered::NoRule) => Reply::conflict("this call is allowed one by one, not by a rule"),
+        Err(fault) => Reply::fault(&fault.to_string()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TakeBackAsked {
+    id: String,
+}
+
+fn take_back<H: ConsoleHost>(console: &Console<H>, asked: &TakeBackAsked) -> Reply {
+    match approvals::take_back(&console.options.state, &asked.id, console.host.now_us()) {
+        Ok(Some(rule)) => {
+            console.host.record(rule.taken_back());
+            Reply::json(&json!({ "taken_back": rule.id }))
+        }
+        Ok(None) => Reply::conflict("there is no such rule any more"),
         Err(fault) => Reply::fault(&fault.to_string()),
     }
 }

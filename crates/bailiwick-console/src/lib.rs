@@ -67,12 +67,16 @@ pub struct Console<H> {
 }
 
 impl<H: ConsoleHost> Console<H> {
-    /// A console, and the code that its first page comes in with.
+    /// A console, and the code that its first page comes in with. The token is a new one where none is given.
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn new(options: ConsoleOptions, host: H) -> Result<(Self, Token, OneTimeCode), TokenFault> {
-        let token = Token::random()?;
+    pub fn new(
+        options: ConsoleOptions,
+        host: H,
+        token: Option<Token>,
+    ) -> Result<(Self, Token, OneTimeCode), TokenFault> {
+        let token = token.map_or_else(Token::random, Ok)?;
         let (entry, code) = Entry::new(&token)?;
         let halt = CancellationToken::new();
         Ok((Self { options, host, entry, undone: Undone::default(), halt }, token, code))
@@ -83,9 +87,7 @@ impl<H: ConsoleHost> Console<H> {
         let mut limits = Limits::default();
         limits.body_bytes = MAX_BODY;
         limits.connections = 64;
-        let rules = DoorRules::with_token("/api/", token)
-            .with_open_paths(assets::OPEN_PATHS)
-            .under_one_name(listening.address().ip());
+        let rules = listening.name(DoorRules::with_token("/api/", token).with_open_paths(assets::OPEN_PATHS));
         listening.serve(rules, limits, Arc::new(Served(Arc::new(self))), stop).await;
     }
 

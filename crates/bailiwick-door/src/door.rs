@@ -30,6 +30,8 @@ pub struct DoorRules {
     open: &'static [&'static str],
     /// The one name that `Host` and `Origin` may give; every name of the loopback interface if there is none.
     name: Option<String>,
+    /// Whether clients speak TLS.
+    is_tls: bool,
 }
 
 /// Why a request does not come in.
@@ -45,13 +47,13 @@ impl DoorRules {
     /// Admits requests for this path that show the token.
     #[must_use]
     pub fn with_token(path: &'static str, token: Token) -> Self {
-        Self { path, token: Some(token), open: &[], name: None }
+        Self { path, token: Some(token), open: &[], name: None, is_tls: false }
     }
 
     /// Admits every process of this machine: only for a service that can do nothing.
     #[must_use]
     pub fn for_everyone(path: &'static str) -> Self {
-        Self { path, token: None, open: &[], name: None }
+        Self { path, token: None, open: &[], name: None, is_tls: false }
     }
 
     /// Serves these paths without the token: what is there may hold no secret and change nothing.
@@ -72,6 +74,13 @@ impl DoorRules {
         self
     }
 
+    /// Serves under this name alone, in TLS.
+    #[must_use]
+    pub fn under_tls_name(mut self, name: &str) -> Self {
+        (self.name, self.is_tls) = (Some(name.to_owned()), true);
+        self
+    }
+
     /// Whether a path is served without the token.
     pub(super) fn is_open(&self, path: &str) -> bool {
         self.open.contains(&path)
@@ -79,11 +88,11 @@ impl DoorRules {
 
     /// Lets a request in, without its credentials.
     pub(super) fn admit(&self, port: u16, head: &mut Parts) -> Result<(), Refusal> {
-        let name = self.name.as_deref();
-        if !named_rightly(port, name, head) {
+        let place = Place { port, name: self.name.as_deref(), is_tls: self.is_tls };
+        if !named_rightly(place, head) {
             return Err(Refusal::Host);
         }
-        if !is_same_origin(port, name, &head.headers) {
+        if !is_same_origin(place, &head.headers) {
             return Err(Refusal::Origin);
         }
         let is_open = self.is_open(head.uri.path());
@@ -114,29 +123,39 @@ impl DoorRules {
     }
 }
 
-fn named_rightly(port: u16, name: Option<&str>, head: &Parts) -> bool {
-    let is_here = |authority: &str| is_here(port, name, authority);
+/// Where we are reached.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    port: u16,
+    name: Option<&'a str>,
+    is_tls: bool,
+}
+
+fn named_rightly(place: Place<'_>, head: &Parts) -> bool {
+    let is_here = |authority: &str| is_here(place, authority);
     let named = only(&head.headers, &HOST).is_ok_and(|host| host.is_some_and(is_here));
     named && head.uri.authority().is_none_or(|authority| is_here(authority.as_str()))
 }
 
-fn is_same_origin(port: u16, name: Option<&str>, headers: &HeaderMap) -> bool {
+fn is_same_origin(place: Place<'_>, headers: &HeaderMap) -> bool {
+    let scheme = if place.is_tls { "https://" } else { "http://" };
     match only(headers, &ORIGIN) {
         Ok(None) => true,
-        Ok(Some(origin)) => origin.strip_prefix("http://").is_some_and(|rest| is_here(port, name, rest)),
+        Ok(Some(origin)) => origin.strip_prefix(scheme).is_some_and(|rest| is_here(place, rest)),
         Err(Unclear) => false,
     }
 }
 
 /// Whether an authority is this name, or any of the loopback interface, with our port.
-fn is_here(port: u16, name: Option<&str>, authority: &str) -> bool {
+fn is_here(place: Place<'_>, authority: &str) -> bool {
     let Ok(authority) = authority.parse::<Authority>() else {
         return false;
     };
     let alone = !authority.as_str().contains('@');
-    let names = name.as_ref().map_or(&NAMES[..], std::slice::from_ref);
+    let names = place.name.as_ref().map_or(&NAMES[..], std::slice::from_ref);
+    let default = if place.is_tls { 443 } else { 80 };
     let named = names.iter().any(|name| authority.host().eq_ignore_ascii_case(name));
-    alone && named && authority.port_u16().unwrap_or(80) == port
+    alone && named && authority.port_u16().unwrap_or(default) == place.port
 }
 
 impl Refusal {

@@ -1,10 +1,10 @@
 //! The only HTTP listener: what stands in front of every service that Bailiwick offers on this machine.
 //!
-//! A [`Listening`] socket takes connections on the loopback interface alone. A request reaches its [`Service`] only with
+//! A [`Listening`] socket takes connections on the loopback interface alone, or on another one in TLS ([`ServerTls`]). A request reaches its [`Service`] only with
 //! the right `Host`, no foreign `Origin` and the token (`door`), and within [`Limits`]: how much it may bring, how long it
 //! may take, how many connections there may be. Credentials are taken off it first. Then there is an orderly end.
 //!
-//! Fails closed when: an address is not of this machine's loopback interface, no token can be drawn, or its file
+//! Fails closed when: an address is not of this machine's loopback interface and there is no TLS, no token can be drawn, or its file
 //! cannot be made anew for its owner alone.
 //! Residual: every program of the same user can read the token too; connections to the loopback interface are not
 //! encrypted, and the kernel keeps other users from reading them.
@@ -12,12 +12,15 @@
 
 mod answer;
 mod door;
+mod held_port;
 mod limits;
 mod strangers;
+mod tls;
 mod token;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -27,6 +30,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -36,7 +40,10 @@ pub use answer::{Answer, closing, filled, plain, read_body, retry_after, with_he
 pub use door::DoorRules;
 pub use limits::Limits;
 pub use strangers::{Stranger, Strangers};
+pub use tls::{ServerTls, TlsFault};
 pub use token::{Token, TokenFault, TokenFile};
+
+use held_port::HeldPort;
 
 /// Answers the requests that were let in.
 pub trait Service: Send + Sync + 'static {
@@ -61,13 +68,23 @@ pub enum ListenFault {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// Sandboxes cannot be kept from the port.
+    #[error("cannot keep sandboxes from this port with a file in `{}`: {cause}", directory.display())]
+    Held {
+        /// Where.
+        directory: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
 }
 
-/// A socket that listens on the loopback interface, and serves nothing yet.
+/// A socket that listens, and serves nothing yet.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<ServerTls>,
+    held: Option<HeldPort>,
 }
 
 impl Listening {
@@ -79,10 +96,33 @@ impl Listening {
         if !address.ip().is_loopback() {
             return Err(ListenFault::NotLoopback(address));
         }
+        Self::bind_any(address, None).await
+    }
+
+    /// Listens on any address, in TLS.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub async fn bind_tls(address: SocketAddr, tls: ServerTls) -> Result<Self, ListenFault> {
+        Self::bind_any(address, Some(tls)).await
+    }
+
+    /// Has the supervisors of this user's sandboxes refuse the way here, whatever is granted: they look into this directory.
+    ///
+    /// # Errors
+    /// If that cannot be said there.
+    pub fn kept_from_sandboxes(mut self, directory: &Path) -> Result<Self, ListenFault> {
+        let held = HeldPort::hold(directory, self.port());
+        let held = held.map_err(|cause| ListenFault::Held { directory: directory.to_owned(), cause })?;
+        self.held = Some(held);
+        Ok(self)
+    }
+
+    async fn bind_any(address: SocketAddr, tls: Option<ServerTls>) -> Result<Self, ListenFault> {
         let bind = |cause| ListenFault::Bind { address, cause };
         let listener = TcpListener::bind(address).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, tls, held: None })
     }
 
     /// The port it listens on.
@@ -100,7 +140,19 @@ impl Listening {
     /// Where clients connect.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        match &self.tls {
+            None => format!("http://{}{path}", self.address),
+            Some(tls) => format!("https://{}:{}{path}", tls.name, self.port()),
+        }
+    }
+
+    /// These rules, under the one name that clients have for this.
+    #[must_use]
+    pub fn name(&self, rules: DoorRules) -> DoorRules {
+        match &self.tls {
+            None => rules.under_one_name(self.address.ip()),
+            Some(tls) => rules.under_tls_name(&tls.name),
+        }
     }
 
     /// Lets a service answer the requests that `entry` admits. Ends some time after `stop` does, when the connections
@@ -117,9 +169,10 @@ impl Listening {
         let mut connections = JoinSet::new();
         tokio::select! {
             () = stop => {}
-            () = accept(&self.listener, &door, &halt, &mut connections) => {}
+            () = accept((&self.listener, self.tls.as_ref()), &door, &halt, &mut connections) => {}
         }
         drop(self.listener);
+        drop(self.held);
         halt.cancel();
         service.end().await;
         let _unfinished = timeout(limits.ending, connections.join_all()).await;
@@ -151,7 +204,7 @@ impl<S: Service> Door<S> {
 
 /// Takes every connection at once: none waits for those before it, and one that shows no token does not delay the others.
 async fn accept<S: Service>(
-    listener: &TcpListener,
+    (listener, tls): (&TcpListener, Option<&ServerTls>),
     door: &Arc<Door<S>>,
     halt: &CancellationToken,
     connections: &mut JoinSet<()>,
@@ -164,13 +217,34 @@ async fn accept<S: Service>(
             continue;
         };
         while connections.try_join_next().is_some() {}
-        connections.spawn(serve_connection(stream, Arc::clone(door), halt.clone(), strangers.enter()));
+        let (door, halt, stranger) = (Arc::clone(door), halt.clone(), strangers.enter());
+        match tls {
+            None => connections.spawn(serve_connection(stream, door, halt, stranger)),
+            Some(tls) => connections.spawn(serve_tls(stream, tls.clone(), door, halt, stranger)),
+        };
+    }
+}
+
+/// The same in TLS. A client that takes too long for its handshake is let go.
+async fn serve_tls<S: Service>(
+    stream: TcpStream,
+    tls: ServerTls,
+    door: Arc<Door<S>>,
+    halt: CancellationToken,
+    stranger: Arc<Stranger>,
+) {
+    let accepted = tokio::select! {
+        accepted = timeout(door.limits.head, tls.acceptor.accept(stream)) => accepted,
+        () = halt.cancelled() => return,
+    };
+    if let Ok(Ok(stream)) = accepted {
+        serve_connection(stream, door, halt, stranger).await;
     }
 }
 
 /// One connection, to its end.
 async fn serve_connection<S: Service>(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     door: Arc<Door<S>>,
     halt: CancellationToken,
     stranger: Arc<Stranger>,

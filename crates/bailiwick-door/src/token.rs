@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq as _;
 
+use crate::tls::only_of_owner;
+
 const BYTES: usize = 32;
+/// The fewest characters of a token that an operator made.
+const SHORTEST: usize = 32;
 
 /// Why there is no token, or no file of it.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +31,14 @@ pub enum TokenFault {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The file of an operator's token cannot be used.
+    #[error("cannot take the token from `{}`: {why}", path.display())]
+    Unusable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
 }
 
 /// A secret that lets its holder in.
@@ -38,6 +50,24 @@ impl Token {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes).map_err(TokenFault::Random)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// A token that an operator keeps in a file, which its owner alone may read.
+    ///
+    /// # Errors
+    /// If it cannot be read, others may read it, or it is easily guessed.
+    pub fn from_file(path: &Path) -> Result<Self, TokenFault> {
+        let fault = |why: String| TokenFault::Unusable { path: path.to_owned(), why };
+        only_of_owner(path).map_err(fault)?;
+        let text = std::fs::read_to_string(path).map_err(|cause| fault(cause.to_string()))?;
+        let text = text.trim();
+        let is_sendable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        match text.len() {
+            SHORTEST..=4096 if is_sendable => Ok(Self(text.to_owned())),
+            _ => Err(fault(format!(
+                "a token has {SHORTEST} to 4096 printable characters, such as `openssl rand -hex 32` gives"
+            ))),
+        }
     }
 
     /// Writes the token to a file that must not exist yet, for its owner alone.

@@ -7,6 +7,7 @@ bailiwick_policy::code_table! {
         PortNotGranted "net-port-not-granted": "granted on other ports only";
         AddressPrivate "net-address-private": "the name leads to a private address";
         AddressReserved "net-address-reserved": "the address is one of those that stand for names in the sandbox, and stands for none";
+        OwnPort "net-own-port": "Bailiwick itself listens there, and no sandbox reaches it whatever is granted";
         RequestNotGranted "net-request-not-granted": "the host is granted, but not this request";
         RequestAmbiguous "net-request-ambiguous": "servers may read this request in more than one way, and only some requests are granted";
         ProtocolNotGranted "net-protocol-not-granted": "neither TLS nor HTTP is spoken, which needs `?protocol=raw`";

@@ -69,6 +69,7 @@ mod hello;
 mod http;
 mod limits;
 mod names;
+mod own_ports;
 mod relay;
 mod requests;
 mod resolve;
@@ -84,6 +85,7 @@ pub use handover::{ClearText, Dialler, Handover, Replayed, Teller, TlsEnd};
 pub use hello::{Hello, Listening, Request};
 pub use http::{authority as host_and_port, is_overriding};
 pub use limits::{Limits, raise_file_limit};
+pub use own_ports::refuse_ports_in;
 pub use resolve::{Lookup, Resolver};
 pub use serve::{Copying, Egress, Front, Options, Running, Sockets};
 

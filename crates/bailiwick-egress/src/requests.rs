@@ -50,8 +50,9 @@ impl Session {
         let Passage { client, server, .. } = *passage;
         let mut watch = self.clear_text();
         while let Some(head) = self.head(client, &mut said).await? {
-            self.judge(passage, &head.request)?;
+            // Before it is recorded as let through.
             look_at(watch.as_deref_mut(), &said, head.length)?;
+            self.judge(passage, &head.request)?;
             pass_on(server, &mut said, head.length).await?;
             let mut body = Framing::new(head.body);
             loop {

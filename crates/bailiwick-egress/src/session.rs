@@ -26,6 +26,7 @@ use crate::handover::{Teller, TlsEnd};
 use crate::hello::{Hello, Listening, Request};
 use crate::limits::{Bucket, Limits};
 use crate::names::{Names, WildcardNames};
+use crate::own_ports::is_own;
 use crate::requests::Passage;
 use crate::resolve::Lookup;
 use crate::serve::Options;
@@ -223,7 +224,11 @@ impl Session {
     }
 
     pub(crate) fn tell_refused(&self, target: &Target, request: Option<&Request>, refusal: Refusal) {
-        let event = Event::new(&target.host.to_string(), Some(target.port), EgressOutcome::Refused(refusal));
+        let host = target.host.to_string();
+        // What must not be sent is not repeated in the record.
+        let host = if self.is_forbidden(&host) { "*" } else { &*host };
+        let request = request.filter(|request| !self.is_forbidden(&request.path));
+        let event = Event::new(host, Some(target.port), EgressOutcome::Refused(refusal));
         self.tell(match request {
             Some(request) => event.about(&request.method, &request.path),
             None => event,
@@ -268,6 +273,9 @@ impl Session {
 
     async fn resolve(&self, host: &Host) -> Result<Vec<IpAddr>, End> {
         let Host::Name(name) = host else { return Ok(Vec::new()) };
+        if self.is_forbidden(name) {
+            return Err(Code::SecretMisdirected.into());
+        }
         if !self.lookup.is_fixed(name)
             && let Some(zones) = self.rules.wildcards_of(host)
         {
@@ -338,6 +346,9 @@ impl Session {
 
     /// Dials the addresses that were judged, and no others.
     pub(crate) async fn dial(&self, pass: &Pass, port: u16) -> Result<(Stream, IpAddr), End> {
+        if pass.addresses.iter().any(|address| is_own(*address, port)) {
+            return Err(Code::OwnPort.into());
+        }
         let addresses = pass.addresses.iter().map(|address| SocketAddr::new(*address, port));
         let dialled = timeout(self.limits.dial, first_to_answer(addresses)).await.ok().flatten();
         let stream = dialled.ok_or(Code::Unreachable)?;

@@ -1,7 +1,9 @@
 //! Approvals: a person's consent to exactly one call, given outside of the agent.
 //!
 //! An approval is bound to the hash of tool and arguments, is used up by the call it allows, and expires. Where that hash
-//! holds the session too, a person may consent to the same call for the rest of it. What waits for an answer has a short id. Fails closed when the store cannot be read or written.
+//! holds the session too, a person may consent to the same call for the rest of it. With a second hash, which holds no session, a
+//! person may consent to the same call always: that is a rule, kept until it is taken back or what it is bound to changes. What
+//! waits for an answer has a short id. Fails closed when the store cannot be read or written.
 
 use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::digest::Digest;
@@ -44,6 +46,9 @@ pub struct Pending {
     /// Whether its hash holds the session: the same call can be allowed for the rest of it.
     #[serde(default)]
     pub of_session: bool,
+    /// The hash that a rule for it is known by; nothing if there can be none.
+    #[serde(default)]
+    pub lasting: Option<String>,
 }
 
 /// The store.
@@ -61,6 +66,8 @@ pub enum Answer {
     Approved,
     /// This call, as often as it is made in its session.
     Session,
+    /// This call, until the rule is taken back.
+    Always,
     /// No.
     Denied,
 }
@@ -91,6 +98,8 @@ pub struct Question<'a> {
     pub now: u64,
     /// Whether the hash holds the session.
     pub of_session: bool,
+    /// The hash of the same without the session, if a person may allow it always.
+    pub lasting: Option<Digest>,
 }
 
 /// What came of an answer.
@@ -102,6 +111,24 @@ pub enum Answered {
     Gone,
     /// It cannot be allowed for a session: its hash holds none.
     Sessionless,
+    /// It cannot be allowed always: its risk is high, or more was asked than is shown.
+    NoRule,
+}
+
+impl Pending {
+    /// The rule that allows it always, in words: what is written when a person says so.
+    #[must_use]
+    pub fn rule(&self) -> Vec<String> {
+        vec![
+            format!("always allow {}", self.tool),
+            format!("  with   {}", self.arguments),
+            if self.of_session {
+                "  while  the tool and its manifest are what they are now".to_owned()
+            } else {
+                "  until  it is taken back".to_owned()
+            },
+        ]
+    }
 }
 
 impl Answer {
@@ -111,6 +138,7 @@ impl Answer {
         match self {
             Self::Approved => "approved",
             Self::Session => "approved-for-session",
+            Self::Always => "approved-always",
             Self::Denied => "denied",
         }
     }
@@ -119,7 +147,7 @@ impl Answer {
     #[must_use]
     pub fn event(self, waiting: &Pending, note: &str) -> Event {
         let decision = match self {
-            Self::Approved | Self::Session => Decision::Allow,
+            Self::Approved | Self::Session | Self::Always => Decision::Allow,
             Self::Denied => Decision::Deny,
         };
         let note = if note.is_empty() { String::new() } else { format!(": {note}") };
@@ -137,20 +165,25 @@ impl Answer {
 /// If the store cannot be used: that is no consent.
 pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFault> {
     change(state, asked.now, |all| {
-        let known = all.iter().position(|one| one.digest == asked.digest.to_string());
+        let known = all.iter().position(|one| one.is_about(asked.digest, asked.lasting));
         match known.and_then(|at| all.get(at).map(|one| (at, one.answer, one.id.clone()))) {
             Some((at, Some(Answer::Approved), _)) => {
                 all.remove(at);
                 Consulted::Approved
             }
-            Some((_, Some(Answer::Session), _)) => Consulted::Approved,
+            Some((_, Some(Answer::Session | Answer::Always), _)) => Consulted::Approved,
             Some((_, Some(Answer::Denied), _)) => Consulted::Denied,
             Some((_, None, id)) => Consulted::Waiting(id),
             None => {
                 let id = new_id(asked);
-                if all.len() >= MAX_WAITING {
-                    all.remove(0);
+                let is_rule = |one: &Pending| one.answer == Some(Answer::Always);
+                if all.iter().filter(|one| !is_rule(one)).count() >= MAX_WAITING
+                    && let Some(oldest) = all.iter().position(|one| !is_rule(one))
+                {
+                    all.remove(oldest);
                 }
+                // A rule is for what a person saw, all of it.
+                let is_shown = asked.arguments.chars().count() < MAX_SHOWN;
                 all.push(Pending {
                     id: id.clone(),
                     digest: asked.digest.to_string(),
@@ -160,6 +193,7 @@ pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFa
                     expires: asked.now.saturating_add(VALID_US),
                     answer: None,
                     of_session: asked.of_session,
+                    lasting: asked.lasting.filter(|_| is_shown).map(|lasting| lasting.to_string()),
                 });
                 Consulted::Waiting(id)
             }
@@ -171,18 +205,18 @@ pub fn consult(state: &State, asked: &Question<'_>) -> Result<Consulted, StateFa
 ///
 /// # Errors
 /// If the store cannot be used.
-pub fn take(state: &State, digest: Digest, now: u64) -> Result<bool, StateFault> {
+pub fn take(state: &State, digest: Digest, lasting: Option<Digest>, now: u64) -> Result<bool, StateFault> {
     if state.read(FILE)?.is_none() {
         return Ok(false);
     }
     change(state, now, |all| {
-        let one = all.iter().position(|one| one.digest == digest.to_string());
+        let one = all.iter().position(|one| one.is_about(digest, lasting));
         match one.and_then(|at| all.get(at).map(|one| (at, one.answer))) {
             Some((at, Some(Answer::Approved))) => {
                 all.remove(at);
                 true
             }
-            Some((_, Some(Answer::Session))) => true,
+            Some((_, Some(Answer::Session | Answer::Always))) => true,
             Some((_, Some(Answer::Denied) | None)) | None => false,
         }
     })
@@ -200,6 +234,13 @@ pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Answe
         let valid = match answer {
             Answer::Session if !one.of_session => return Answered::Sessionless,
             Answer::Session => SESSION_US,
+            Answer::Always => match one.lasting.clone() {
+                None => return Answered::NoRule,
+                Some(lasting) => {
+                    one.digest = lasting;
+                    u64::MAX
+                }
+            },
             Answer::Approved | Answer::Denied => VALID_US,
         };
         one.answer = Some(answer);
@@ -214,6 +255,47 @@ pub fn answer(state: &State, id: &str, answer: Answer, now: u64) -> Result<Answe
 /// If the store cannot be used.
 pub fn pending(state: &State, now: u64) -> Result<Vec<Pending>, StateFault> {
     change(state, now, |all| all.iter().filter(|one| one.answer.is_none()).cloned().collect())
+}
+
+/// The calls that are allowed always.
+///
+/// # Errors
+/// If the store cannot be used.
+pub fn rules(state: &State, now: u64) -> Result<Vec<Pending>, StateFault> {
+    change(state, now, |all| all.iter().filter(|one| one.answer == Some(Answer::Always)).cloned().collect())
+}
+
+/// Takes back a rule; nothing if there is none under this id.
+///
+/// # Errors
+/// If the store cannot be used.
+pub fn take_back(state: &State, id: &str, now: u64) -> Result<Option<Pending>, StateFault> {
+    change(state, now, |all| {
+        let found = all.iter().position(|one| one.id == id && one.answer == Some(Answer::Always));
+        found.map(|at| all.remove(at))
+    })
+}
+
+impl Pending {
+    /// Whether a call of these hashes is what this was asked about; for a rule, the second one counts.
+    fn is_about(&self, digest: Digest, lasting: Option<Digest>) -> bool {
+        match self.answer {
+            Some(Answer::Always) => lasting.is_some_and(|lasting| self.digest == lasting.to_string()),
+            Some(Answer::Approved | Answer::Session | Answer::Denied) | None => {
+                self.digest == digest.to_string()
+            }
+        }
+    }
+
+    /// The event that records that a rule was taken back.
+    #[must_use]
+    pub fn taken_back(&self) -> Event {
+        Event::new(RecordKind::ApprovalDecided)
+            .with_tool(self.tool.clone())
+            .with_decision(Decision::Deny)
+            .with_code("rule-taken-back")
+            .with_reason(format!("{} {}", self.id, self.digest))
+    }
 }
 
 fn change<T>(state: &State, now: u64, change: impl FnOnce(&mut Vec<Pending>) -> T) -> Result<T, StateFault> {
@@ -261,7 +343,15 @@ mod tests {
     use super::*;
 
     fn asked(digest: Digest, now: u64) -> Question<'static> {
-        Question { digest, tool: "shell", arguments: "{}", question: "may it?", now, of_session: false }
+        Question {
+            digest,
+            tool: "shell",
+            arguments: "{}",
+            question: "may it?",
+            now,
+            of_session: false,
+            lasting: None,
+        }
     }
 
     #[test]
@@ -291,7 +381,7 @@ mod tests {
         let this = Digest::sha256(b"this");
         let Consulted::Waiting(id) = consult(&state, &asked(this, 0)).unwrap() else { panic!("it waits") };
         answer(&state, &id, Answer::Approved, 0).unwrap();
-        assert!(!take(&state, this, VALID_US).unwrap(), "over");
+        assert!(!take(&state, this, None, VALID_US).unwrap(), "over");
         let Consulted::Waiting(id) = consult(&state, &asked(this, VALID_US)).unwrap() else {
             panic!("it waits")
         };
@@ -312,9 +402,53 @@ mod tests {
         assert!(matches!(answer(&state, &id, Answer::Session, 0).unwrap(), Answered::Recorded(_)));
         for now in [1, VALID_US + 1, SESSION_US - 1] {
             assert_eq!(consult(&state, &of_session(this, now)).unwrap(), Consulted::Approved);
-            assert!(take(&state, this, now).unwrap() && !take(&state, other, now).unwrap());
+            assert!(take(&state, this, None, now).unwrap() && !take(&state, other, None, now).unwrap());
         }
-        assert!(!take(&state, this, SESSION_US).unwrap(), "over");
+        assert!(!take(&state, this, None, SESSION_US).unwrap(), "over");
+    }
+
+    #[test]
+    fn a_rule_is_for_the_same_call_in_every_session_until_it_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(&dir.path().join("state")).unwrap();
+        let [one, two, call, other] =
+            ["one", "two", "call", "other"].map(|text| Digest::sha256(text.as_bytes()));
+        let lasting = |digest, lasting, now| Question { of_session: true, lasting, ..asked(digest, now) };
+        let ask = |asked: &Question<'_>| match consult(&state, asked).unwrap() {
+            Consulted::Waiting(id) => id,
+            said => panic!("it waits: {said:?}"),
+        };
+        let id = ask(&lasting(one, None, 0));
+        assert_eq!(answer(&state, &id, Answer::Always, 0).unwrap(), Answered::NoRule, "none is offered");
+        assert!(matches!(answer(&state, &id, Answer::Denied, 0).unwrap(), Answered::Recorded(_)));
+        let long = "x".repeat(MAX_SHOWN);
+        let id = ask(&Question { arguments: &long, ..lasting(other, Some(other), 0) });
+        assert_eq!(
+            answer(&state, &id, Answer::Always, 0).unwrap(),
+            Answered::NoRule,
+            "not all of it is shown"
+        );
+        let id = ask(&lasting(two, Some(call), 0));
+        let Answered::Recorded(rule) = answer(&state, &id, Answer::Always, 0).unwrap() else {
+            panic!("a rule")
+        };
+        assert!(rule.rule().join("\n").contains("always allow shell"), "{rule:?}");
+        // In another session the first hash is another one.
+        let late = 1000 * SESSION_US;
+        assert_eq!(
+            consult(&state, &lasting(Digest::sha256(b"three"), Some(call), late)).unwrap(),
+            Consulted::Approved
+        );
+        assert!(take(&state, two, Some(call), late).unwrap());
+        assert!(!take(&state, two, Some(other), late).unwrap() && !take(&state, call, None, late).unwrap());
+        // It gives way to no number of questions.
+        for number in 0..=MAX_WAITING {
+            ask(&asked(Digest::sha256(number.to_string().as_bytes()), late));
+        }
+        assert_eq!(rules(&state, late).unwrap().len(), 1);
+        assert!(take_back(&state, "nope", late).unwrap().is_none());
+        assert_eq!(take_back(&state, &id, late).unwrap().map(|rule| rule.id), Some(id));
+        assert!(!take(&state, two, Some(call), late).unwrap());
     }
 
     #[test]

@@ -339,7 +339,7 @@ impl Watch {
     fn ask(&self, call: &ToolCall<'_>, question: &str, asking: Asking) -> Result<Decision, StateFault> {
         let digest = consent_digest(call);
         if asking == Asking::Agent {
-            let approved = approvals::take(&self.state, digest, self.now)?;
+            let approved = approvals::take(&self.state, digest, Some(digest), self.now)?;
             return Ok(if approved { Decision::Allow } else { Decision::Ask(question.to_owned()) });
         }
         let tool = call.id();
@@ -350,6 +350,7 @@ impl Watch {
             question,
             now: self.now,
             of_session: false,
+            lasting: Some(digest),
         };
         let missing = |message: String| Decision::Deny(Denial::new(DenialCode::ConsentMissing, message));
         Ok(match approvals::consult(&self.state, &asked)? {

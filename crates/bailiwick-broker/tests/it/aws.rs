@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +26,16 @@ fn script(name: &str) -> String {
     format!("{}/tests/it/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The Python that `scripts/test` installs packages for, or the system's.
+fn python() -> Command {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let own = cache.map(|cache| cache.join("bailiwick/validators/bin/python")).filter(|own| own.exists());
+    Command::new(own.unwrap_or_else(|| "python3".into()))
+}
+
 fn has_library() -> bool {
-    let tried = Command::new("python3").args(["-c", "import boto3"]).stderr(Stdio::null()).status();
+    let tried = python().args(["-c", "import boto3"]).stderr(Stdio::null()).status();
     tried.is_ok_and(|status| status.success())
 }
 
@@ -37,7 +46,7 @@ fn server() -> (Server, SocketAddr, Heard) {
     let (leaf, own) = (directory.path().join("leaf.pem"), directory.path().join("key.pem"));
     std::fs::write(&leaf, pem("CERTIFICATE", &chain[0])).unwrap();
     std::fs::write(&own, KeyPair::try_from(key.secret_der()).unwrap().serialize_pem()).unwrap();
-    let mut child = Command::new("python3")
+    let mut child = python()
         .arg(script("aws_server.py"))
         .args([leaf, own])
         .arg(VALUE)
@@ -65,7 +74,7 @@ fn client(world: &World, secret: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("ca.pem");
     std::fs::write(&list, &world.bundle).unwrap();
-    let output = Command::new("python3")
+    let output = python()
         .arg(script("aws_client.py"))
         .arg(format!("https://api.test:{}", world.port))
         .arg(format!("http://{}", world.front))

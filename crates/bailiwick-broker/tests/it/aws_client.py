@@ -1,13 +1,15 @@
-"""Requests of several kinds, each signed with what the environment has: python3 aws_client.py ENDPOINT PROXY"""
+"""Requests of several kinds, each signed with what the environment has: python3 aws_client.py ENDPOINT [PROXY [PACKAGES]]"""
 
 import sys
 
-import boto3
-from botocore.config import Config
+ENDPOINT, PROXY, *PACKAGES = [*sys.argv[1:], ""][:3]
+sys.path[:0] = filter(None, PACKAGES)
 
-ENDPOINT, PROXY = sys.argv[1:]
+import boto3  # noqa: E402
+from botocore.config import Config  # noqa: E402
+
 config = Config(
-    proxies={"https": PROXY},
+    proxies={"https": PROXY} if PROXY else {},
     retries={"max_attempts": 0},
     s3={"addressing_style": "path"},
     region_name="eu-north-1",

@@ -1,6 +1,6 @@
 """A server that answers those requests alone whose signature is right: python3 aws_server.py CERTIFICATE KEY SECRET
 
-Prints its port, then a line for each request: `good` or `bad`, method and path.
+Speaks no TLS if CERTIFICATE is `-`. Prints its port, then a line for each request: `good` or `bad`, method and path.
 """
 
 import http.server
@@ -51,8 +51,9 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(CERTIFICATE, KEY)
-server.socket = context.wrap_socket(server.socket, server_side=True)
+if CERTIFICATE != "-":
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, KEY)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 server.serve_forever()

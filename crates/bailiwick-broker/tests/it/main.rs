@@ -7,6 +7,7 @@ mod bench;
 mod exchanges;
 mod http2;
 mod oauth;
+mod places;
 mod requests;
 mod tls;
 mod websocket;

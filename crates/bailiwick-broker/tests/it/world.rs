@@ -233,7 +233,7 @@ impl World {
             "name = 't'\nversion = '1'\nserver_capabilities = [\n\
              'env:inject:TOKEN?broker=api.test:{port}', 'env:inject:OTHER?broker=other.test:{other_port}',\n\
              'net:connect:api.test:{port}?blockPrivate=false', 'net:connect:other.test:{other_port}?blockPrivate=false',\n\
-             'net:connect:plain.test:*?blockPrivate=false', 'net:connect:raw.test:*?blockPrivate=false&protocol=raw']\n{}",
+             'net:connect:plain.test:*?blockPrivate=false', 'net:connect:*.wild.test:*?blockPrivate=false', 'net:connect:raw.test:*?blockPrivate=false&protocol=raw']\n{}",
             setup.manifest
         );
         let facts = HostFacts::unknown();
@@ -257,7 +257,7 @@ impl World {
         let bundle = CertificateDer::pem_slice_iter(&files[Path::new("/etc/ssl/bailiwick.pem")]);
         roots.add_parsable_certificates(bundle.map(Result::unwrap));
         let local = vec![Ipv4Addr::LOCALHOST.into()];
-        let names = ["api.test", "other.test", "plain.test", "raw.test"];
+        let names = ["api.test", "other.test", "plain.test", "raw.test", "any.wild.test"];
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let keep = Arc::clone(&told);
         let options = Options {

@@ -15,6 +15,13 @@ use crate::{facts, terminal};
 
 pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
     let (state, now) = (state()?, facts::now_us());
+    if consent == Consent::Refused
+        && let Some(rule) = approvals::take_back(&state, &args.id, now)?
+    {
+        act(rule.taken_back());
+        let text = format!("{}: taken back\n{}", style::good("ok"), shown_rule(&rule));
+        return Ok(Answer::result(Exit::Fine, text));
+    }
     let waiting = approvals::pending(&state, now)?.into_iter().find(|one| one.id == args.id);
     let Some(waiting) = waiting else {
         return Ok(refused(Exit::Found, &format!("nothing waits as `{}`; see `bailiwick pending`", args.id)));
@@ -22,9 +29,11 @@ pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
     let (given, often) = match (consent, args.reach) {
         (Consent::Given, ConsentFor::Once) => (Given::Approved, "once"),
         (Consent::Given, ConsentFor::Session) => (Given::Session, "for this session"),
+        (Consent::Given, ConsentFor::Always) => (Given::Always, "always"),
         (Consent::Refused, _) => (Given::Denied, ""),
     };
-    let question = format!("{}May it run, {often}?", shown(&waiting));
+    let rule = if given == Given::Always { shown_rule(&waiting) } else { String::new() };
+    let question = format!("{}{rule}May it run, {often}?", shown(&waiting));
     // A no needs no second thought.
     if consent == Consent::Given && !args.yes && terminal::confirm(&question)? != Some(true) {
         return Ok(refused(Exit::Found, "not approved: confirm at a terminal, or say --yes"));
@@ -38,6 +47,13 @@ pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
             let why = format!("`{}` belongs to no session: leave out `--for session`", args.id);
             return Ok(refused(Exit::Found, &why));
         }
+        Answered::NoRule => {
+            let why = format!(
+                "`{}` is allowed call by call: its risk is high, or it has more arguments than are shown",
+                args.id
+            );
+            return Ok(refused(Exit::Found, &why));
+        }
     };
     act(given.event(&waiting, args.note.trim()));
     let word = if given == Given::Denied { "denied" } else { "approved" };
@@ -48,6 +64,7 @@ pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
 pub(super) fn pending(args: &PendingArgs) -> anyhow::Result<Answer> {
     let now = facts::now_us();
     let all = approvals::pending(&state()?, now)?;
+    let rules = approvals::rules(&state()?, now)?;
     let text = match args.format {
         AnswerFormat::Json => {
             let one = |one: &Pending| {
@@ -56,16 +73,22 @@ pub(super) fn pending(args: &PendingArgs) -> anyhow::Result<Answer> {
                     "digest": one.digest, "expires_us": one.expires,
                 })
             };
-            json::document(
-                &json!({"format": "bailiwick.pending/1", "pending": all.iter().map(one).collect::<Vec<_>>()}),
-            )
+            let [all, rules] = [&all, &rules].map(|some| some.iter().map(one).collect::<Vec<_>>());
+            json::document(&json!({"format": "bailiwick.pending/1", "pending": all, "always": rules}))
         }
-        AnswerFormat::Text if all.is_empty() => "nothing waits for an answer\n".to_owned(),
         AnswerFormat::Text => {
-            all.iter().map(|one| format!("{}\n{}", escape::line(&one.id), shown(one))).collect()
+            let nothing = if all.is_empty() { "nothing waits for an answer\n" } else { "" };
+            let waits = all.iter().map(|one| format!("{}\n{}", escape::line(&one.id), shown(one)));
+            let known = rules.iter().map(|one| format!("{}\n{}", escape::line(&one.id), shown_rule(one)));
+            nothing.to_owned() + &waits.chain(known).collect::<String>()
         }
     };
     Ok(Answer::result(Exit::Fine, text))
+}
+
+/// The rule that allows a call always.
+fn shown_rule(one: &Pending) -> String {
+    one.rule().iter().map(|line| format!("  + {}\n", escape::line(line))).collect()
 }
 
 fn shown(one: &Pending) -> String {

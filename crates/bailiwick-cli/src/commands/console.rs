@@ -12,12 +12,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 use bailiwick_console::{Console, ConsoleOptions, OneTimeCode};
-use bailiwick_door::Listening;
+use bailiwick_door::{Listening, ServerTls, Token};
 use bailiwick_journal::private;
 
 use self::host::ThisHost;
-use super::serve::until_signalled;
-use super::trust::state;
+use super::serve::{kept_from_sandboxes, until_signalled};
+use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::console::Console as Args;
 use crate::render::style;
@@ -33,9 +33,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
     let options = ConsoleOptions { journal, state, watches_only: args.watch };
     let _presence = if args.watch { None } else { Some(held_lock(&directory)?) };
+    let (tls, token) = match entry(args) {
+        Ok(entry) => entry,
+        Err(why) => return Ok(refused(Exit::Usage, &format!("{why:#}"))),
+    };
     until_signalled(|stop| async move {
-        let listening = Listening::bind(args.listen).await?;
-        let (console, token, code) = Console::new(options, ThisHost::default())?;
+        let listening = match tls {
+            None => Listening::bind(args.listen).await?,
+            Some(tls) => Listening::bind_tls(args.listen, tls).await?,
+        };
+        let listening = kept_from_sandboxes(listening)?;
+        let (console, token, code) = Console::new(options, ThisHost::default(), token)?;
         let link = format!("{}#code={}", listening.url("/"), code.reveal());
         terminal::remark(&format!("{}: {link}\nthe code is good once\n", style::strong("console")));
         let _link_file = if args.open { opened(&directory, &listening, &code)? } else { None };
@@ -43,6 +51,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
         Ok(())
     })?;
     Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// What a console needs that is reached from elsewhere, and may have besides.
+fn entry(args: &Args) -> anyhow::Result<(Option<ServerTls>, Option<Token>)> {
+    let tls = match (&args.name, &args.tls_certificate, &args.tls_key) {
+        (Some(name), Some(certificate), Some(key)) => Some(ServerTls::from_files(name, certificate, key)?),
+        _ => None,
+    };
+    anyhow::ensure!(
+        args.listen.ip().is_loopback() || (tls.is_some() && args.token_file.is_some()),
+        "`{}` is reached from other machines: it needs `--name HOST --tls-certificate FILE --tls-key FILE --token-file FILE`",
+        args.listen
+    );
+    let token = args.token_file.as_deref().map(Token::from_file).transpose()?;
+    Ok((tls, token))
 }
 
 /// Whether a console runs that can answer. Without a state directory there is none.

@@ -16,6 +16,7 @@ use bailiwick_mcp::CancellationToken;
 use bailiwick_remote::{Client, Endpoint, LoginRequest, PendingLogin, TokenFile};
 use tokio::sync::mpsc;
 
+use super::serve::kept_from_sandboxes;
 use crate::answer::{Answer, Exit};
 use crate::args::login::{Login, Logout};
 use crate::render::{escape, style};
@@ -33,7 +34,7 @@ pub(super) fn run(args: &Login) -> anyhow::Result<Answer> {
     let file = token_file(&server)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done: anyhow::Result<_> = runtime.block_on(async {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).await?;
+        let listening = kept_from_sandboxes(Listening::bind(([127, 0, 0, 1], 0).into()).await?)?;
         let redirect = listening.url(PATH);
         let (client_id, scope) = (args.client_id.as_deref(), args.scope.as_deref());
         let asked = LoginRequest { server: &server, redirect: &redirect, client_id, scope };

@@ -1,6 +1,4 @@
-//! `bailiwick ps`: the wrapped servers that run now.
-
-use std::fmt::Write as _;
+//! `bailiwick ps`: the wrapped servers and served sessions that run now.
 
 use serde_json::json;
 
@@ -47,11 +45,22 @@ pub(super) fn as_json(server: &RunningServer) -> serde_json::Value {
         "pins": pins,
         "session": server.session,
         "authority": server.authority,
+        "served": server.is_served,
     })
 }
 
 fn as_text(server: &RunningServer) -> String {
     let (own, others) = running::memory(server.pid);
+    if server.is_served {
+        return format!(
+            "{}  pid {}  served  {} MB  since {}\n{}",
+            style::strong(&escape::line(&server.name)),
+            server.pid,
+            megabytes(own + others),
+            moment::utc(server.since),
+            touches(server)
+        );
+    }
     let calls = usize::try_from(server.calls).unwrap_or(usize::MAX);
     let pins = match pins(server) {
         None => "pins cannot be read".to_owned(),
@@ -59,8 +68,8 @@ fn as_text(server: &RunningServer) -> String {
             format!("{} pinned, {waiting} changed", style::count(tools, "tool", "tools"))
         }
     };
-    let mut text = format!(
-        "{}  pid {}  {}  {}, {} denied  {} + {} MB  {pins}  since {}\n",
+    format!(
+        "{}  pid {}  {}  {}, {} denied  {} + {} MB  {pins}  since {}\n{}",
         style::strong(&escape::line(&server.name)),
         server.pid,
         server.era.as_deref().unwrap_or("no client yet"),
@@ -69,15 +78,17 @@ fn as_text(server: &RunningServer) -> String {
         megabytes(others),
         megabytes(own),
         moment::utc(server.since),
-    );
+        touches(server),
+    )
+}
+
+/// What it may touch, a line each.
+fn touches(server: &RunningServer) -> String {
     match &server.authority {
-        None => text += "  more than a list of capabilities can say\n",
-        Some(lines) if lines.is_empty() => text += "  may touch nothing\n",
-        Some(lines) => lines.iter().for_each(|line| {
-            let _ = writeln!(text, "  {}", escape::line(line));
-        }),
+        None => "  more than a list of capabilities can say\n".to_owned(),
+        Some(lines) if lines.is_empty() => "  may touch nothing\n".to_owned(),
+        Some(lines) => lines.iter().map(|line| format!("  {}\n", escape::line(line))).collect(),
     }
-    text
 }
 
 /// Megabytes with one digit behind the point.

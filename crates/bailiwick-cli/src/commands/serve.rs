@@ -28,7 +28,7 @@ use bailiwick_policy::plan::Plan;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
-pub(super) use self::http::{announce, fresh_token, until_signalled};
+pub(super) use self::http::{announce, fresh_token, kept_from_sandboxes, until_signalled};
 use super::run::started_secrets;
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
@@ -36,6 +36,7 @@ use crate::args::serve::Serve;
 use crate::input::InputError;
 use crate::output::real_path;
 use crate::render::{escape, style};
+use crate::running::{RunningFile, RunningServer};
 use crate::{companion, facts, terminal};
 
 /// How long programs that were cut off may take to be gone before we are.
@@ -75,6 +76,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         },
     };
     let server = server(args, &granted, tools);
+    let _shown = shown(args, &granted, &cwd, &journal);
     greet(&granted, args.http.is_some());
     let began = format!("serves `{}`, granted by {}", escape::line(&args.name), granted.origin);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
@@ -85,6 +87,29 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
     journal.close()?;
     Ok(Answer::result(Exit::Fine, String::new()))
+}
+
+/// What `ps` and the console show of this session while it is served; nothing if that cannot be kept.
+fn shown(args: &Serve, granted: &Granted, cwd: &Path, journal: &Journal) -> Option<RunningFile> {
+    let authority = granted.authority.capabilities();
+    let pid = std::process::id();
+    let server = RunningServer {
+        name: args.name.clone(),
+        identity: "bailiwick serve".to_owned(),
+        command: vec!["bailiwick".to_owned(), "serve".to_owned()],
+        pid,
+        server_pid: pid,
+        since: facts::now_us(),
+        authority: authority.map(|lines| lines.iter().map(ToString::to_string).collect()),
+        session: Some(journal.session().to_string()),
+        era: None,
+        manifest: None,
+        project: Some(cwd.display().to_string()),
+        calls: 0,
+        denials: 0,
+        is_served: true,
+    };
+    RunningFile::begin(&server).ok()
 }
 
 /// Every tool that is served. Without the program that reads pages, they are given as their source.

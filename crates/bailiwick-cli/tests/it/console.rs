@@ -119,6 +119,93 @@ fn only_the_loopback_interface_is_served() {
     }
 }
 
+/// A file that only its owner can read, or everybody.
+fn kept(home: &tempfile::TempDir, name: &str, text: &str, mode: u32) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = home.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn other_machines_reach_it_in_tls_and_with_an_operators_token_alone() {
+    let home = tempfile::Builder::new().prefix("bailiwick-console").tempdir_in("/var/tmp").unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let (pem, token) = (certificate.pem(), "0123456789abcdef0123456789abcdef");
+    let pem = kept(&home, "c.pem", &pem, 0o644);
+    let good = [kept(&home, "k.pem", &key.serialize_pem(), 0o600), kept(&home, "token", token, 0o600)];
+    let open = [kept(&home, "open.pem", &key.serialize_pem(), 0o644), kept(&home, "open", token, 0o604)];
+    let short = kept(&home, "short", "guess", 0o600);
+    let other = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    let other = kept(&home, "other.pem", &other, 0o600);
+    let options = |key: &str, token: Option<&str>| {
+        let mut words = vec![
+            "console",
+            "--listen",
+            "0.0.0.0:0",
+            "--name",
+            "localhost",
+            "--tls-certificate",
+            &pem,
+            "--tls-key",
+        ];
+        words.push(key);
+        words.extend(token.into_iter().flat_map(|token| ["--token-file", token]));
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (what, words) in [
+        ("no token file", options(&good[0], None)),
+        ("others may read the key", options(&open[0], Some(&good[1]))),
+        ("others may read the token", options(&good[0], Some(&open[1]))),
+        ("a short token", options(&good[0], Some(&short))),
+        ("the key of another certificate", options(&other, Some(&good[1]))),
+        ("no certificate", options(&good[0], Some(&good[1]))[..3].to_vec()),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = bailiwick(&home, &words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{what}: {output:?}");
+    }
+    let words = options(&good[0], Some(&good[1]));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut child = bailiwick(&home, &words).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.find_map(|line| line.ok().filter(|line| line.contains("#code="))).expect("an address");
+    let (_, rest) = line.split_once("https://localhost:").expect("an address");
+    let port = rest.split_once('/').unwrap().0.to_owned();
+    let curl = |scheme: &str, token: &str, more: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "-sS",
+            "-m",
+            "10",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_code}",
+            "--noproxy",
+            "*",
+            "--cacert",
+            &pem,
+        ]);
+        curl.args(["-H", &format!("Authorization: Bearer {token}")]).args(more);
+        let output = curl.arg(format!("{scheme}://localhost:{port}/api/state")).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(curl("https", token, &[]), "200");
+    assert_eq!(curl("https", "0123456789abcdef0123456789abcdee", &[]), "401");
+    let (own, foreign) =
+        (format!("Origin: https://localhost:{port}"), format!("Origin: http://localhost:{port}"));
+    assert_eq!(curl("https", token, &["-H", &own]), "200");
+    assert_eq!(curl("https", token, &["-H", &foreign]), "403", "the same name without TLS is another origin");
+    assert_eq!(curl("https", token, &["-H", "Host: 127.0.0.1"]), "403");
+    assert_eq!(curl("http", token, &[]), "000", "nothing is said in the clear");
+    drop(child.kill());
+    drop(child.wait());
+}
+
 #[test]
 fn a_table_is_there_without_a_server() {
     let served = Served::new(&["--watch"]);

@@ -143,7 +143,7 @@ async fn an_answer_is_for_what_was_shown_and_given_once() {
     assert_eq!((wrong.status, &*wrong.error()), (409, "this was answered elsewhere, or is over"));
     let hook = post(&room.at, "/api/answer", &said(&other, &other_digest, "session")).await;
     assert_eq!(hook.status, 409, "it belongs to no session");
-    assert_eq!(post(&room.at, "/api/answer", &said(&id, &digest, "always")).await.status, 400);
+    assert_eq!(post(&room.at, "/api/answer", &said(&id, &digest, "whenever")).await.status, 400);
     let yes = post(&room.at, "/api/answer", &said(&id, &digest, "session")).await;
     assert_eq!(yes.json()["answered"], "approved-for-session");
     let again = post(&room.at, "/api/answer", &said(&id, &digest, "deny")).await;
@@ -156,13 +156,31 @@ async fn an_answer_is_for_what_was_shown_and_given_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rule_is_shown_written_and_taken_back_once() {
+    let room = Room::new().await.entered().await;
+    let (id, digest) = room.wait_for("server/tool", "{\"a\":1}", true);
+    let state = get(&room.at, "/api/state").await.json();
+    assert_eq!(state["waiting"]["all"][0]["rule"][0], "always allow server/tool");
+    let body = json!({ "id": id, "digest": digest, "answer": "always" }).to_string();
+    assert_eq!(post(&room.at, "/api/answer", &body).await.json()["answered"], "approved-always");
+    let state = get(&room.at, "/api/state").await.json();
+    assert_eq!((&state["waiting"]["all"], &state["waiting"]["rules"][0]["id"]), (&json!([]), &json!(id)));
+    let body = json!({ "id": id }).to_string();
+    assert_eq!(post(&room.at, "/api/take-back", &body).await.json()["taken_back"], json!(id));
+    assert_eq!(post(&room.at, "/api/take-back", &body).await.status, 409, "there is none any more");
+    let done = room.done.lock().unwrap();
+    let codes: Vec<_> = done.recorded.iter().map(|event| event.code().unwrap().to_owned()).collect();
+    assert_eq!(codes, ["approved-always", "rule-taken-back"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_console_that_watches_changes_nothing() {
     let room = Room::watching().await.entered().await;
     let (id, digest) = room.wait_for("t", "{}", false);
     let state = get(&room.at, "/api/state").await.json();
     assert_eq!((&state["watches_only"], &state["waiting"]["all"][0]["id"]), (&json!(true), &json!(id)));
     let body = json!({ "id": id, "digest": digest, "answer": "once" }).to_string();
-    for path in ["/api/answer", "/api/pins/accept", "/api/grant/apply", "/api/grant/undo"] {
+    for path in ["/api/answer", "/api/take-back", "/api/pins/accept", "/api/grant/apply", "/api/grant/undo"] {
         assert_eq!(post(&room.at, path, &body).await.status, 403, "{path}");
     }
     assert!(room.done.lock().unwrap().recorded.is_empty());

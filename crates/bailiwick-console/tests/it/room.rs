@@ -94,7 +94,7 @@ impl Room {
         let options = ConsoleOptions { journal: dir.path().join("journal"), state, watches_only };
         let done = Arc::<Mutex<Done>>::default();
         let host = TestHost { manifest: dir.path().join("m.toml"), done: Arc::clone(&done) };
-        let (console, token, code) = Console::new(options, host).unwrap();
+        let (console, token, code) = Console::new(options, host, None).unwrap();
         let listening = Listening::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let at = Address { port: listening.port(), token: String::new() };
         let (stop, stopped) = oneshot::channel();
@@ -126,7 +126,15 @@ impl Room {
     /// Has a call wait for a person: its id and its digest.
     pub(crate) fn wait_for(&self, tool: &str, arguments: &str, of_session: bool) -> (String, String) {
         let digest = Digest::sha256(format!("{tool}{arguments}").as_bytes());
-        let asked = Question { digest, tool, arguments, question: "may it?", now: 1, of_session };
+        let asked = Question {
+            digest,
+            tool,
+            arguments,
+            question: "may it?",
+            now: 1,
+            of_session,
+            lasting: Some(digest),
+        };
         let Consulted::Waiting(id) = consult(&self.state(), &asked).unwrap() else { panic!("it waits") };
         (id, digest.to_string())
     }

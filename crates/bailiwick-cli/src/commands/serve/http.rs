@@ -18,12 +18,18 @@ use crate::{facts, terminal};
 /// Serves until a signal ends the server; the reason of the end.
 pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'static str> {
     until_signalled(|stop| async move {
-        let listening = Listening::bind(address).await?;
+        let listening = kept_from_sandboxes(Listening::bind(address).await?)?;
         let (token, file) = fresh_token(&listening)?;
         announce(&listening, Some(&file));
         serve(listening, token, Limits::default(), move || server.clone(), stop.cancelled_owned()).await;
         Ok(())
     })
+}
+
+/// A listener that no sandbox of this user reaches, whatever is granted to it.
+pub(in crate::commands) fn kept_from_sandboxes(listening: Listening) -> anyhow::Result<Listening> {
+    let ports = facts::ports_dir().context("neither XDG_STATE_HOME nor HOME says where ports are held")?;
+    Ok(listening.kept_from_sandboxes(&ports)?)
 }
 
 /// A token, in a file that is named after the port, in a directory that no sandbox shows.

@@ -42,6 +42,13 @@ enum Asked {
     Waiting(String),
 }
 
+/// What consent is bound to.
+struct Bound {
+    tool: String,
+    digest: Digest,
+    lasting: Option<Digest>,
+}
+
 /// When a file was replaced last, and its length.
 fn changed_at(file: &Path) -> Option<(SystemTime, u64)> {
     let found = std::fs::symlink_metadata(file).ok()?;
@@ -83,32 +90,33 @@ impl Approvals {
         })))
     }
 
-    /// What consent to something is bound to.
-    fn bound(&self, what: &str, args: &Value) -> (String, Digest) {
-        let Kept { server, manifest, session, pins, .. } = &*self.0;
+    /// What consent to something is bound to: in this session, and without it where a person may allow it always.
+    fn bound(&self, what: &str, args: &Value) -> Bound {
+        let Kept { server, manifest, session, pins, grave, .. } = &*self.0;
         let tool = format!("{server}/{what}");
-        let args = json!({
-            "arguments": args, "manifest": manifest, "session": session, "definition": pins.definition(what),
-        });
-        let digest = digest(&Call { tool: tool.as_str().into(), args });
-        (tool, digest)
+        let hash = |session: &Value| {
+            let args = json!({
+                "arguments": args, "manifest": manifest, "session": session, "definition": pins.definition(what),
+            });
+            digest(&Call { tool: tool.as_str().into(), args })
+        };
+        let lasting = (!grave.iter().any(|tool| tool == what)).then(|| hash(&Value::Null));
+        Bound { digest: hash(&session.as_str().into()), lasting, tool }
     }
 
     async fn consent(&self, call: &Call, question: &str) -> Consent {
-        let (tool, digest) = self.bound(&call.tool, &call.args);
-        if take(&self.0.state, digest, facts::now_us()).is_ok_and(|taken| taken) {
+        let bound = self.bound(&call.tool, &call.args);
+        if take(&self.0.state, bound.digest, bound.lasting, facts::now_us()).is_ok_and(|taken| taken) {
             return Consent::Given;
         }
-        let advice = match self.ask_at_client(call, question, digest).await {
+        let advice = match self.ask_at_client(call, question, bound.digest).await {
             ClientConsent::Given => return Consent::Given,
             ClientConsent::Refused => "the person at the client refused it".to_owned(),
             ClientConsent::Asked => "the person at the client is asked".to_owned(),
-            ClientConsent::Unavailable => {
-                match self.ask_and_hold(&tool, digest, &call.args, question).await {
-                    Asked::Approved => return Consent::Given,
-                    Asked::Refused(advice) | Asked::Waiting(advice) => advice,
-                }
-            }
+            ClientConsent::Unavailable => match self.ask_and_hold(&bound, &call.args, question).await {
+                Asked::Approved => return Consent::Given,
+                Asked::Refused(advice) | Asked::Waiting(advice) => advice,
+            },
         };
         *self.0.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), advice));
         Consent::Refused
@@ -130,18 +138,18 @@ impl Approvals {
     }
 
     /// Asks the store, and holds the call while a console is there where a person can answer.
-    async fn ask_and_hold(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Asked {
+    async fn ask_and_hold(&self, bound: &Bound, args: &Value, question: &str) -> Asked {
         let file = self.0.state.dir().join(FILE);
         let (since, mut looked) = (Instant::now(), Instant::now());
         let mut stamp = changed_at(&file);
-        let mut asked = self.ask_store(tool, digest, args, question);
+        let mut asked = self.ask_store(bound, args, question);
         let mut is_there = console::is_there();
         while matches!(asked, Asked::Waiting(_)) && is_there && since.elapsed() < HOLD {
             tokio::time::sleep(LOOK).await;
             let now = changed_at(&file);
             if now != stamp {
                 stamp = now;
-                asked = self.ask_store(tool, digest, args, question);
+                asked = self.ask_store(bound, args, question);
             }
             if looked.elapsed() > LOOK_FOR_CONSOLE {
                 looked = Instant::now();
@@ -152,10 +160,18 @@ impl Approvals {
     }
 
     /// Uses up an approval; else what a person can do.
-    fn ask_store(&self, tool: &str, digest: Digest, args: &Value, question: &str) -> Asked {
+    fn ask_store(&self, bound: &Bound, args: &Value, question: &str) -> Asked {
         let arguments = args.to_string();
-        let now = facts::now_us();
-        let asked = Question { digest, tool, arguments: &arguments, question, now, of_session: true };
+        let Bound { tool, digest, lasting } = bound;
+        let asked = Question {
+            digest: *digest,
+            tool,
+            arguments: &arguments,
+            question,
+            now: facts::now_us(),
+            of_session: true,
+            lasting: *lasting,
+        };
         match consult(&self.0.state, &asked) {
             Ok(Consulted::Approved) => Asked::Approved,
             Ok(Consulted::Denied) => Asked::Refused("a person refused it".to_owned()),
@@ -202,10 +218,10 @@ impl ClientGate for Approvals {
             )),
             FeatureStance::Ask => {
                 // No tool can be called so.
-                let (what, digest) = self.bound(&format!("[client] {}", feature.as_str()), params);
+                let bound = self.bound(&format!("[client] {}", feature.as_str()), params);
                 let question =
                     format!("may the server `{}` use `{}` of its client?", self.0.server, feature.as_str());
-                match self.ask_store(&what, digest, params, &question) {
+                match self.ask_store(&bound, params, &question) {
                     Asked::Approved => FeatureVerdict::Open,
                     Asked::Refused(why) | Asked::Waiting(why) => FeatureVerdict::Refused(why),
                 }

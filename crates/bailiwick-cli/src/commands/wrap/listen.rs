@@ -31,7 +31,7 @@ use super::server_log::{ServerLog, WritersEnd};
 use super::supervise::{Attended, attend, split};
 use crate::answer::{Answer, Exit};
 use crate::args::wrap::Wrap;
-use crate::commands::serve::{announce, fresh_token, until_signalled};
+use crate::commands::serve::{announce, fresh_token, kept_from_sandboxes, until_signalled};
 
 /// Bytes on their way between a client and its relay.
 const BUFFER: usize = 64 * 1024;
@@ -51,7 +51,7 @@ pub(super) fn serve(
     let counts = Arc::new(RelayCounts::default());
     let shown = RunState::begin(&server, &server.identity, std::process::id(), journal);
     let how = until_signalled(|stop| async move {
-        let listening = Listening::bind(address).await?;
+        let listening = kept_from_sandboxes(Listening::bind(address).await?)?;
         let (token, file) = fresh_token(&listening)?;
         announce(&listening, Some(&file));
         let shown = shown.map(|shown| tokio::spawn(shown.follow(Arc::clone(&counts))));

@@ -44,6 +44,7 @@ impl RunState {
             project: facts::here().ok().map(|dir| dir.display().to_string()),
             calls: 0,
             denials: 0,
+            is_served: false,
         };
         RunningFile::begin(&server).ok().map(|file| Self { file, server })
     }

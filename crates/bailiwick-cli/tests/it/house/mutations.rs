@@ -1,16 +1,21 @@
-//! The switches of `scripts/mutate-wrap` still fit the sources.
+//! The switches of `scripts/mutate-wrap` and `scripts/mutate-secrets` still fit the sources.
 
 use std::collections::BTreeSet;
 
 use super::{assert_none, repo};
 
 #[test]
-fn every_protection_of_wrap_that_can_be_switched_off_stands_where_the_list_says() {
+fn every_protection_that_can_be_switched_off_stands_where_the_list_says() {
+    fits("wrap", 70);
+    fits("secrets", 30);
+}
+
+fn fits(name: &str, least: usize) {
     let root = repo::root();
-    let text = std::fs::read_to_string(root.join("tests/mutations/wrap.toml")).unwrap();
+    let text = std::fs::read_to_string(root.join(format!("tests/mutations/{name}.toml"))).unwrap();
     let list: toml::Table = text.parse().unwrap();
     let all = list["protection"].as_array().unwrap();
-    assert!(all.len() >= 70, "{}", all.len());
+    assert!(all.len() >= least, "{}", all.len());
     let (mut names, mut wrong) = (BTreeSet::new(), Vec::new());
     for one in all {
         let field = |key: &str| one[key].as_str().unwrap();
@@ -21,5 +26,5 @@ fn every_protection_of_wrap_that_can_be_switched_off_stands_where_the_list_says(
             wrong.push(format!("`{name}`: `old` stands {count} times in {file}"));
         }
     }
-    assert_none("tests/mutations/wrap.toml does not fit the sources", &wrong);
+    assert_none(&format!("tests/mutations/{name}.toml does not fit the sources"), &wrong);
 }

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use bailiwick_testkit::skip;
 use serde_json::{Value, json};
 
-use super::secrets::{GRANT, VALUE, World, below, found_in, text, uses, windows};
+use super::secrets::{GRANT, VALUE, World, text, uses};
+use super::traces::{Traces, below};
 use super::world::{Stage, in_world, test_name, users};
 use super::{NAMES, servers};
 use crate::escape::{User, as_user};
@@ -204,7 +205,7 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
     if !in_world(test_name!()) {
         return;
     }
-    let (world, windows) = (World::new(), windows());
+    let (world, traces) = (World::new(), Traces::of(&[VALUE]));
     for user in users() {
         let stage = Stage::new(*user);
         let mut served = Served::new(&world, &stage);
@@ -236,10 +237,9 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         if rustix::process::getuid().is_root() {
-            let found: Vec<(u32, usize)> =
-                inside.iter().map(|pid| (*pid, found_in(*pid, &windows))).collect();
+            let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, traces.in_process(*pid))).collect();
             assert!(found.len() >= 3 && found.iter().all(|(_, count)| *count == 0), "{user:?} {found:?}");
-            assert_eq!(found_in(served.0.id(), &windows), 0, "nor has the server itself");
+            assert_eq!(traces.in_process(served.0.id()), 0, "nor has the server itself");
         }
     }
 }

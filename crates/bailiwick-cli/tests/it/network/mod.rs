@@ -6,15 +6,19 @@
 mod attacks;
 mod brokered;
 mod clients;
+mod clients_of_secrets;
 mod ending;
+mod exchanges;
 mod hints;
 mod inside;
 mod listening;
 mod log;
+mod own_ports;
 mod registries;
 mod screening;
 mod secrets;
 mod servers;
+mod traces;
 mod world;
 
 pub(crate) use servers::Authority;

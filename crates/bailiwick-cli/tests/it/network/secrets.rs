@@ -1,12 +1,12 @@
 //! Brokered secrets, end to end: real clients in the sandbox have a placeholder, the server gets the value, and no process
 //! inside ever holds it.
 
-use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::servers::{self, Authority, Files, Seen};
+use super::traces::{Traces, outside_and_inside};
 use super::world::{Stage, in_world, test_name, users};
 use super::{GOOD, WORLD};
 use crate::escape::User;
@@ -126,7 +126,8 @@ fn git_server(authority: &Authority, root: PathBuf) {
     });
 }
 
-fn request(from: &mut impl std::io::Read) -> Option<(String, Vec<u8>)> {
+/// The next request: head and body.
+pub(super) fn request(from: &mut impl std::io::Read) -> Option<(String, Vec<u8>)> {
     let mut head = Vec::new();
     let mut one = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -246,66 +247,6 @@ fn holds(directory: &Path, what: &str) -> bool {
         .any(|bytes| bytes.windows(what.len()).any(|window| window == what.as_bytes()))
 }
 
-/// Every stretch of eight characters of the value as it is, in hexadecimal, and in base64 wherever it stands.
-pub(super) fn windows() -> HashSet<[u8; 8]> {
-    use base64::Engine as _;
-    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let percent: String = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let escaped: String = VALUE.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
-    let mut forms = vec![VALUE.to_owned(), hex.to_uppercase(), hex, percent.to_lowercase(), percent, escaped];
-    for offset in 0..3_usize {
-        let padded = [&vec![0; offset], VALUE.as_bytes()].concat();
-        let encoded = base64::engine::general_purpose::STANDARD.encode(padded);
-        let (first, end) = ((offset * 8).div_ceil(6), (offset + VALUE.len()) * 8 / 6);
-        forms.push(encoded.get(first..end).unwrap().to_owned());
-    }
-    let each =
-        forms.iter().flat_map(|form| form.as_bytes().windows(8).map(|window| window.try_into().unwrap()));
-    each.collect()
-}
-
-/// How many places of a process's memory have a part of the value.
-pub(super) fn found_in(pid: u32, windows: &HashSet<[u8; 8]>) -> usize {
-    let mut firsts = [false; 1 << 16];
-    windows.iter().for_each(|window| firsts[usize::from(u16::from_le_bytes([window[0], window[1]]))] = true);
-    let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return 0 };
-    // A process that has ended meanwhile has no memory.
-    let Ok(memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { return 0 };
-    let mut count = 0;
-    for line in maps.lines() {
-        let mut words = line.split_whitespace();
-        let (range, rights) = (words.next().unwrap(), words.next().unwrap());
-        // What is mapped from a file without having been changed is the file.
-        if !rights.starts_with("rw") || line.ends_with("[vvar]") || line.ends_with("[vsyscall]") {
-            continue;
-        }
-        let (start, end) = range.split_once('-').unwrap();
-        let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).unwrap());
-        let mut piece = vec![0; usize::try_from(end - start).unwrap()];
-        if std::os::unix::fs::FileExt::read_exact_at(&memory, &mut piece, start).is_err() {
-            continue;
-        }
-        let hit = |window: &&[u8]| {
-            firsts[usize::from(u16::from_le_bytes([window[0], window[1]]))]
-                && windows.contains::<[u8; 8]>((*window).try_into().unwrap())
-        };
-        count += piece.windows(8).filter(hit).count();
-    }
-    count
-}
-
-pub(super) fn below(pid: u32) -> Vec<u32> {
-    let mut all = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().map(Result::unwrap) {
-        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        for child in children.split_whitespace().map(|number| number.parse().unwrap()) {
-            all.push(child);
-            all.extend(below(child));
-        }
-    }
-    all
-}
-
 #[test]
 fn no_process_inside_ever_holds_the_value() {
     if !in_world(test_name!()) {
@@ -315,7 +256,7 @@ fn no_process_inside_ever_holds_the_value() {
         return skip("only root can look into the memory of others");
     }
     let world = World::new();
-    let (windows, stage) = (windows(), Stage::new(User::Root));
+    let (traces, stage) = (Traces::of(&[VALUE]), Stage::new(User::Root));
     let count = if std::env::var_os("BAILIWICK_REQUIRE").is_some() { 2000 } else { 100 };
     let work = format!(
         "const h = {{authorization: 'Bearer ' + process.env.TOKEN}};\
@@ -330,13 +271,10 @@ fn no_process_inside_ever_holds_the_value() {
     let mut child = run.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let numbers = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
-    let own = numbers(child.id());
-    let (outside, inside): (Vec<u32>, Vec<u32>) =
-        below(child.id()).into_iter().partition(|pid| numbers(*pid) == own);
-    let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, found_in(*pid, &windows))).collect();
-    let supervisor = found_in(child.id(), &windows);
-    let holders: Vec<usize> = outside.iter().map(|pid| found_in(*pid, &windows)).collect();
+    let (outside, inside) = outside_and_inside(child.id());
+    let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, traces.in_process(*pid))).collect();
+    let supervisor = traces.in_process(child.id());
+    let holders: Vec<usize> = outside.iter().map(|pid| traces.in_process(*pid)).collect();
     child.kill().unwrap();
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

@@ -25,7 +25,7 @@ impl Seen {
         self.0.lock().unwrap().clone()
     }
 
-    fn add(&self, what: &str) -> usize {
+    pub(super) fn add(&self, what: &str) -> usize {
         let mut all = self.0.lock().unwrap();
         all.push(what.to_owned());
         all.len() - 1
