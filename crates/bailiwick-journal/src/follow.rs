@@ -7,13 +7,14 @@ use std::path::Path;
 use super::layout::{self, Layout};
 use super::read::{Filter, Found, read_from, scan};
 use crate::fault::{During, JournalFault};
-use crate::format::{MAX_LINE, SessionId};
+use crate::format::{Line, MAX_LINE, SessionId};
 
 /// Follows a journal as it grows, across rotation and new sessions.
 pub struct Follow {
     layout: Layout,
     filter: Filter,
     places: BTreeMap<SessionId, ReadPlace>,
+    is_sealed_only: bool,
 }
 
 /// How far a session was read. Every reader may keep it and resume there.
@@ -48,7 +49,31 @@ impl Follow {
         filter: Filter,
         places: impl IntoIterator<Item = (SessionId, ReadPlace)>,
     ) -> Self {
-        Self { layout: Layout::for_reading(dir), filter, places: places.into_iter().collect() }
+        let places = places.into_iter().collect();
+        Self { layout: Layout::for_reading(dir), filter, places, is_sealed_only: false }
+    }
+
+    /// The same, but lines that no seal follows yet are left for later.
+    #[must_use]
+    pub const fn sealed_only(mut self) -> Self {
+        self.is_sealed_only = true;
+        self
+    }
+
+    /// How many bytes were not read yet, sealed or not.
+    ///
+    /// # Errors
+    /// If the files cannot be looked at.
+    pub fn unread_bytes(&self) -> Result<u64, JournalFault> {
+        let mut unread = 0;
+        for (session, numbers) in self.layout.all_segments()? {
+            let place = self.places.get(&session).copied().unwrap_or_default();
+            for segment in numbers.into_iter().filter(|number| *number >= place.segment) {
+                let read = if segment == place.segment { place.offset } else { 0 };
+                unread += length(&self.layout.segment(&session, segment))?.saturating_sub(read);
+            }
+        }
+        Ok(unread)
     }
 
     /// Follows from the end of what is there.
@@ -76,10 +101,14 @@ impl Follow {
     /// The same, about `bytes` of it at most: the rest comes the next time. One whole line always fits.
     pub fn poll_at_most(&mut self, bytes: u64) -> Result<Vec<Found>, JournalFault> {
         let (mut found, mut left) = (Vec::new(), bytes.max(MAX_LINE as u64 + 1));
-        for (session, numbers) in self.layout.all_segments()? {
+        let all = self.layout.all_segments()?;
+        // A name is never used again, so a session that was removed needs no place.
+        self.places.retain(|session, _| all.contains_key(session));
+        for (session, numbers) in all {
             if !self.filter.wants_session(&session) {
                 continue;
             }
+            let newest = numbers.last().copied();
             let place = self.places.entry(session.clone()).or_default();
             let first = place.segment;
             for segment in numbers.into_iter().filter(|number| *number >= first) {
@@ -91,10 +120,13 @@ impl Follow {
                 if length <= place.offset {
                     continue;
                 }
-                let text = read_from(&file, place.offset, left)?;
+                let mut text = read_from(&file, place.offset, left)?;
+                if self.is_sealed_only && Some(segment) == newest {
+                    text = sealed(text, || read_from(&file, place.offset, u64::MAX))?;
+                }
                 found.extend(scan(&file, &text, place.lines, &self.filter));
                 *place = place.after(&text);
-                left -= text.len() as u64;
+                left = left.saturating_sub(text.len() as u64);
                 if left <= MAX_LINE as u64 {
                     return Ok(found);
                 }
@@ -102,6 +134,37 @@ impl Follow {
         }
         Ok(found)
     }
+}
+
+/// The lines up to the last seal, of `all` if there is none in `text`: the writer puts one behind each flush.
+fn sealed(
+    text: Vec<u8>,
+    all: impl FnOnce() -> Result<Vec<u8>, JournalFault>,
+) -> Result<Vec<u8>, JournalFault> {
+    let end = end_of_seals(&text);
+    let (mut text, end) = if end > 0 {
+        (text, end)
+    } else {
+        let all = all()?;
+        let end = end_of_seals(&all);
+        (all, end)
+    };
+    text.truncate(end);
+    Ok(text)
+}
+
+/// Where the last seal ends, its newline included.
+fn end_of_seals(text: &[u8]) -> usize {
+    let mut end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    while let Some(line) = text.get(..end).and_then(|text| text.strip_suffix(b"\n")) {
+        let start = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let is_seal = |line: &[u8]| Line::parse(line).is_ok_and(|line| line.seal_kind().is_some());
+        if line.get(start..).is_some_and(is_seal) {
+            return end;
+        }
+        end = start;
+    }
+    0
 }
 
 /// How long a file is; a file that was removed is empty.

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-compile", &["bailiwick-policy"]),
     ("bailiwick-confine", &["bailiwick-policy"]),
@@ -21,6 +21,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
+    ("bailiwick-export", &["bailiwick-journal", "bailiwick-remote"]),
     ("bailiwick-fleet", &[]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
@@ -81,6 +82,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "bailiwick-console",
             "bailiwick-door",
             "bailiwick-egress",
+            "bailiwick-export",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -99,8 +101,9 @@ const ALLOWED: [(&str, &[&str]); 25] = [
 ];
 
 /// Outside crates that only one crate of ours may name.
-const RESERVED: [(&str, &str); 3] =
-    [("anyhow", "bailiwick-cli"), ("tokio-postgres", "bailiwick-hub"), ("x509-parser", "bailiwick-hub")];
+const RESERVED: [(&str, &str); 4] = [
+    ("opentelemetry-proto", "bailiwick-export"),
+    ("anyhow", "bailiwick-cli"), ("tokio-postgres", "bailiwick-hub"), ("x509-parser", "bailiwick-hub")];
 
 /// One `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]` line of a workspace crate.
 struct Edge {
