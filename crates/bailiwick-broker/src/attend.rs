@@ -201,9 +201,10 @@ fn read(name: &str, source: &str, taken: &mut Vec<String>) -> Result<SecretValue
 }
 
 fn lookup_in(message: &Value) -> Option<Lookup> {
-    let resolver = match message.get("resolver")? {
-        Value::String(address) => Resolver::Server(address.parse().ok()?),
-        _ => Resolver::System,
+    let resolver = message.get("resolver").filter(|resolver| !resolver.is_null());
+    let resolver = match resolver {
+        None => Resolver::System,
+        Some(address) => Resolver::Server(address.as_str()?.parse().ok()?),
     };
     let mut hosts = BTreeMap::new();
     for (name, all) in message.get("hosts")?.as_object()? {

@@ -100,9 +100,9 @@ fn read_asked(message: &Value) -> Option<(Box<str>, Vec<BrokerHost>, SecretUse)>
     };
     let names = |key: &str| Some(texts(key)?.into_iter().collect::<BTreeSet<_>>());
     let flag = |key: &str| message.get(key)?.as_bool();
-    let sign = match message.get("sign")? {
-        Value::String(text) => Some(RequestSigning::from_text(text)?),
-        _ => None,
+    let sign = match message.get("sign").filter(|sign| !sign.is_null()) {
+        None => None,
+        Some(text) => Some(RequestSigning::from_text(text.as_str()?)?),
     };
     let usage = SecretUse {
         headers: names("headers")?,

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
+use time::{Date, Month, PrimitiveDateTime, Time};
 use zeroize::Zeroizing;
 
 use crate::connection::field;
@@ -201,5 +201,5 @@ fn moment(stamp: &str) -> Option<SystemTime> {
     let year = date.get(..4)?.parse::<i32>().ok()?;
     let date = Date::from_calendar_date(year, Month::try_from(two(date, 4)?).ok()?, two(date, 6)?).ok()?;
     let time = Time::from_hms(two(time, 0)?, two(time, 2)?, two(time, 4)?).ok()?;
-    Some(SystemTime::from(OffsetDateTime::from(PrimitiveDateTime::new(date, time).assume_utc())))
+    Some(SystemTime::from(PrimitiveDateTime::new(date, time).assume_utc()))
 }

@@ -95,7 +95,7 @@ fn a_token_is_fetched_anew_before_it_is_over() {
     let last = heard.last().unwrap();
     assert!(last.contains(&format!("Bearer {TOKEN}")) && heard[0] != *last, "{heard:?}");
     let asked: Arc<_> = asked;
-    let own = STANDARD.encode(format!("the%20client:{}", VALUE.replace('_', "_")));
+    let own = STANDARD.encode(format!("the%20client:{}", VALUE));
     for request in asked.lock().unwrap().iter() {
         assert!(request.contains(&format!("authorization: Basic {own}")), "{request}");
         assert!(request.ends_with("grant_type=client_credentials&scope=read"), "{request}");

@@ -97,5 +97,8 @@ fn a_response_with_a_value_in_the_name_of_a_field_is_withheld() {
     let world = World::new(Setup { respond, ..Setup::default() });
     let answer = world.get("Accept: */*");
     assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("secret-response"), "{answer}");
-    assert!(!answer.to_ascii_lowercase().contains(&VALUE[4..12].to_ascii_lowercase()), "{answer}");
+    assert!(
+        !answer.to_ascii_lowercase().contains(&VALUE.get(4..12).unwrap().to_ascii_lowercase()),
+        "{answer}"
+    );
 }

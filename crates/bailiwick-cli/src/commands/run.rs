@@ -157,7 +157,11 @@ fn confined(
     let signals = supervise::signals().context("cannot watch for signals")?;
     let stdio = if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit };
     let launch = match launch(args, asked, chosen, (stdio, leash.recorder()), secrets.as_ref()) {
-        Ok(launch) => launch.held_by(launcher, &facts::scratch_dir()).waiting_for_names(),
+        Ok(launch) => match &system {
+            Some(system) => launch.on_system(system),
+            None => launch.held_by(launcher, &facts::scratch_dir()),
+        }
+        .waiting_for_names(),
         Err(refusal) => {
             leash.withdraw();
             return Ok(refusal);

@@ -183,7 +183,6 @@ impl WrappedServer {
         let checked = whole.checked.clone().context("there is no manifest")?;
         if args.restart == Restart::OnFailure {
             restart::refuse_stateful(args, &checked)?;
-            refuse_several(&whole, "--restart on-failure")?;
         }
         let (asked, groups) = match args.isolate {
             Isolate::Server => (whole, Vec::new()),

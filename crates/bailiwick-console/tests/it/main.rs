@@ -13,5 +13,5 @@ mod granting;
 mod resumed;
 mod room;
 
-pub(crate) use client::{Heard, get, post, raw};
+pub(crate) use client::{get, post, raw};
 pub(crate) use room::Room;

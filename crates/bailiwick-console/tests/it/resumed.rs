@@ -64,7 +64,9 @@ async fn a_page_begins_with_the_newest_events_and_misses_none() {
     let room = Room::new().await.entered().await;
     for session in ["one", "two"] {
         let journal = room.journal(session);
-        (0..30).for_each(|number| drop(journal.append(event(number).at(100 + number as u64)).unwrap()));
+        (0..30).for_each(|number| {
+            let _ = journal.append(event(number).at(100 + number as u64)).unwrap();
+        });
         journal.close().unwrap();
     }
     let recent = get(&room.at, "/api/events?limit=10").await.json();
@@ -120,7 +122,9 @@ async fn who_does_not_read_holds_nothing_up() {
     let room = Room::new().await.entered().await;
     let journal = room.journal("long");
     let text = "x".repeat(20_000);
-    (0..300).for_each(|number| drop(journal.append(event(number).with_reason(text.clone())).unwrap()));
+    (0..300).for_each(|number| {
+        let _ = journal.append(event(number).with_reason(text.clone())).unwrap();
+    });
     journal.close().unwrap();
     let idle = [Followed::from(&room.at, &json!({})).await, Followed::from(&room.at, &json!({})).await];
     let mut cursor = Map::new();

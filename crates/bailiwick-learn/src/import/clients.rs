@@ -98,15 +98,12 @@ pub(super) fn mcpb(file: &Value, sheet: &mut Sheet<'_>) -> Result<(), ImportErro
     arguments(at(file, &["server", "mcp_config", "args"]), "server.mcp_config.args", sheet);
     for (key, setting) in entries(at(file, &["user_config"])) {
         let place = format!("user_config.{key}");
-        match at(setting, &["type"]).as_str() {
-            Some("directory" | "file") => {
-                let why = "its user names a path there: a variable bound to that argument grants it";
-                sheet.ask(Some("fs:read:$WORKSPACE"), why, &place);
-            }
-            Some(_) | None => {}
+        if let Some("directory" | "file") = at(setting, &["type"]).as_str() {
+            let why = "its user names a path there: a variable bound to that argument grants it";
+            sheet.ask(Some("fs:read:$WORKSPACE"), why, &place);
         }
     }
-    for (_, tool) in at(file, &["tools"]).as_array().into_iter().flatten().enumerate() {
+    for tool in at(file, &["tools"]).as_array().into_iter().flatten() {
         if let Some(name) = at(tool, &["name"]).as_str() {
             sheet.grant_tool(name, &[]);
         }
