@@ -157,7 +157,8 @@ mod tests {
     fn rows_are_bounded_and_survive_being_kept() {
         let mut counts = Counts::default();
         for number in 0..2 * MOST_ROWS {
-            let event = Event::new(RecordKind::ToolFinished).with_tool(format!("t{number}")).with_duration_us(15_000);
+            let event =
+                Event::new(RecordKind::ToolFinished).with_tool(format!("t{number}")).with_duration_us(15_000);
             counts.add(&event);
         }
         assert_eq!(counts.durations.len(), MOST_ROWS + 1);

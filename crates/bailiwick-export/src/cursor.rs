@@ -83,7 +83,11 @@ impl Cursor {
 
     fn read(text: &[u8]) -> Result<Self, String> {
         let cursor: Self = serde_json::from_slice(text).map_err(|fault| fault.to_string())?;
-        if cursor.version == VERSION { Ok(cursor) } else { Err(format!("it is of version {}", cursor.version)) }
+        if cursor.version == VERSION {
+            Ok(cursor)
+        } else {
+            Err(format!("it is of version {}", cursor.version))
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::logs::v1::{ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::metrics::v1::{ResourceMetrics, ScopeMetrics};
@@ -137,16 +139,28 @@ impl Collector {
 
     /// Sends a batch; says how much of it the collector refused for good.
     pub(crate) async fn deliver(&self, batch: &Batch, now_us: u64) -> Result<u64, DeliverError> {
-        let mut rejected = self.halving(&self.logs, &batch.events, |events| {
-            self.logs_request(events.iter().map(log_record).collect())
-        }, |answer| {
-            let partial = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
-            Some(partial.rejected_log_records)
-        }).await?;
-        rejected += self.halving(&self.traces, &batch.spans, |spans| self.spans_request(spans.to_vec()), |answer| {
-            let partial = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
-            Some(partial.rejected_spans)
-        }).await?;
+        let mut rejected = self
+            .halving(
+                &self.logs,
+                &batch.events,
+                |events| self.logs_request(events.iter().map(log_record).collect()),
+                |answer| {
+                    let partial = ExportLogsServiceResponse::decode(answer).ok()?.partial_success?;
+                    Some(partial.rejected_log_records)
+                },
+            )
+            .await?;
+        rejected += self
+            .halving(
+                &self.traces,
+                &batch.spans,
+                |spans| self.spans_request(spans.to_vec()),
+                |answer| {
+                    let partial = ExportTraceServiceResponse::decode(answer).ok()?.partial_success?;
+                    Some(partial.rejected_spans)
+                },
+            )
+            .await?;
         let mut counts = batch.counts.clone();
         counts.rejected += rejected;
         let request = self.metrics_request(metrics(&counts, now_us));
@@ -170,7 +184,9 @@ impl Collector {
                 continue;
             }
             match self.post(to, request(part)).await {
-                Ok(answer) => refused += rejected(answer).map_or(0, |count| u64::try_from(count).unwrap_or_default()),
+                Ok(answer) => {
+                    refused += rejected(answer).map_or(0, |count| u64::try_from(count).unwrap_or_default())
+                }
                 Err(why) if why.is_final() && part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     waiting.extend([second, first]);
@@ -190,7 +206,11 @@ impl Collector {
         let answered = self.client.send(to, &request.body(Bytes::from(body))?, PATIENCE).await?;
         let (status, wait) = (answered.status, wait(&answered.headers));
         let body = answered.body.read(MOST_ANSWER).await;
-        if status.is_success() { Ok(body?.into()) } else { Err(DeliverError::Refused { status, path: to.path().to_owned(), wait }) }
+        if status.is_success() {
+            Ok(body?.into())
+        } else {
+            Err(DeliverError::Refused { status, path: to.path().to_owned(), wait })
+        }
     }
 
     fn scope(&self) -> (Option<Resource>, Option<InstrumentationScope>) {
@@ -216,7 +236,8 @@ impl Collector {
     fn metrics_request(&self, metrics: Vec<opentelemetry_proto::tonic::metrics::v1::Metric>) -> Vec<u8> {
         let (resource, scope) = self.scope();
         let scope_metrics = vec![ScopeMetrics { scope, metrics, ..ScopeMetrics::default() }];
-        let resource_metrics = vec![ResourceMetrics { resource, scope_metrics, ..ResourceMetrics::default() }];
+        let resource_metrics =
+            vec![ResourceMetrics { resource, scope_metrics, ..ResourceMetrics::default() }];
         ExportMetricsServiceRequest { resource_metrics }.encode_to_vec()
     }
 }

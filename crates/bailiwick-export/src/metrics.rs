@@ -28,13 +28,24 @@ pub(crate) fn metrics(counts: &Counts, now_us: u64) -> Vec<Metric> {
         ("bailiwick.calls", "{call}", "Calls of tools, let through or not", calls),
         ("bailiwick.denials", "{denial}", "Refusals", rows(&counts.denials, &[tool, "error.type"])),
         ("bailiwick.sandbox.starts", "{start}", "Confined programs started", rows(&counts.starts, &[tool])),
-        ("bailiwick.egress", "{decision}", "Decisions of the network", rows(&counts.egress, &["bailiwick.decision"])),
+        (
+            "bailiwick.egress",
+            "{decision}",
+            "Decisions of the network",
+            rows(&counts.egress, &["bailiwick.decision"]),
+        ),
         ("bailiwick.export.skipped", "{event}", "Events too far behind to be sent", single(counts.skipped)),
-        ("bailiwick.export.rejected", "{event}", "Events the collector did not take", single(counts.rejected)),
+        (
+            "bailiwick.export.rejected",
+            "{event}",
+            "Events the collector did not take",
+            single(counts.rejected),
+        ),
         ("bailiwick.export.unreadable", "{line}", "Lines that are no records", single(counts.unreadable)),
         ("bailiwick.export.removed", "{line}", "Lines removed before they were read", single(counts.removed)),
     ];
-    let mut all: Vec<Metric> = sums.into_iter().map(|(name, unit, what, points)| sum(name, unit, what, points)).collect();
+    let mut all: Vec<Metric> =
+        sums.into_iter().map(|(name, unit, what, points)| sum(name, unit, what, points)).collect();
     let points = counts.durations.iter().map(|(row, spent)| span.histogram(row, spent)).collect();
     all.push(Metric {
         name: "mcp.server.operation.duration".to_owned(),

@@ -187,7 +187,9 @@ impl Exporter {
     fn count_unreadable(&mut self, bad: &Unreadable) {
         self.cursor.counts.unreadable += 1;
         let name = bad.file.file_stem().and_then(|name| name.to_str());
-        let session = name.and_then(|name| name.rsplit_once('.')).and_then(|(session, _)| session.parse::<SessionId>().ok());
+        let session = name
+            .and_then(|name| name.rsplit_once('.'))
+            .and_then(|(session, _)| session.parse::<SessionId>().ok());
         if let Some(session) = session {
             self.cursor.sessions.entry(session.as_str().to_owned()).or_default().next_seq += 1;
         }

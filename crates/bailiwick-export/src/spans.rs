@@ -38,7 +38,12 @@ pub(crate) struct Traced {
 }
 
 /// Places an event among the spans that have begun in its session.
-pub(crate) fn trace(begun: &mut BTreeMap<u64, Begun>, session: &SessionId, seq: u64, event: &Event) -> Traced {
+pub(crate) fn trace(
+    begun: &mut BTreeMap<u64, Begun>,
+    session: &SessionId,
+    seq: u64,
+    event: &Event,
+) -> Traced {
     let parent = event.parent();
     let root = parent.map_or(seq, |parent| begun.get(&parent).map_or(parent, |begun| begun.root));
     if begins(event) {
@@ -120,7 +125,11 @@ impl SpanPlace<'_> {
         let parent = began.and_then(|began| began.parent);
         span.parent_span_id = parent.map_or_else(Vec::new, |parent| ids::span_id(self.session, parent));
         // What took the time is measured by a clock that does not jump; the start is the end without it.
-        let start = if self.event.duration_us().is_some() { self.start() } else { began.map_or(self.event.time(), |began| began.time) };
+        let start = if self.event.duration_us().is_some() {
+            self.start()
+        } else {
+            began.map_or(self.event.time(), |began| began.time)
+        };
         span.start_time_unix_nano = nanoseconds(start);
         vec![span]
     }
@@ -169,12 +178,19 @@ mod tests {
         let story = [
             (1, event(RecordKind::ToolCalled, 100).with_decision(Decision::Allow)),
             (2, event(RecordKind::SandboxStarted, 110).with_parent(1)),
-            (3, event(RecordKind::EgressDenied, 120).with_parent(2).with_decision(Decision::Deny).with_code("net-not-granted")),
+            (
+                3,
+                event(RecordKind::EgressDenied, 120)
+                    .with_parent(2)
+                    .with_decision(Decision::Deny)
+                    .with_code("net-not-granted"),
+            ),
             (4, event(RecordKind::SandboxEnded, 150).with_parent(2).with_duration_us(40)),
             (5, event(RecordKind::ToolFinished, 160).with_parent(1).with_duration_us(60)),
         ];
         let mut begun = BTreeMap::new();
-        let spans: Vec<Span> = story.iter().flat_map(|(seq, event)| trace(&mut begun, &session, *seq, event).ended).collect();
+        let spans: Vec<Span> =
+            story.iter().flat_map(|(seq, event)| trace(&mut begun, &session, *seq, event).ended).collect();
         let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
         assert_eq!(names, ["gate shell", "egress shell", "sandbox shell", "tools/call shell"]);
         let trace_id = ids::trace_id(&session, 1);

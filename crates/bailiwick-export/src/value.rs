@@ -49,7 +49,9 @@ pub(crate) fn of_event(event: &Event) -> Vec<KeyValue> {
         all.push(attribute("gen_ai.operation.name", text("execute_tool")));
     }
     all.extend(texts.into_iter().filter_map(|(key, said)| said.map(|said| attribute(key, text(said)))));
-    all.extend(digests.into_iter().filter_map(|(key, said)| said.map(|it| attribute(key, text(it.to_string())))));
+    all.extend(
+        digests.into_iter().filter_map(|(key, said)| said.map(|it| attribute(key, text(it.to_string())))),
+    );
     all.extend(event.decision().map(|decision| attribute("bailiwick.decision", text(decision.name()))));
     all.extend(event.duration_us().map(|spent| attribute("bailiwick.duration_us", number(spent))));
     all.extend(event.used_declared_capability().map(|declared| {

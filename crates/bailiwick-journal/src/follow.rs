@@ -120,13 +120,15 @@ impl Follow {
                 if length <= place.offset {
                     continue;
                 }
-                let mut text = read_from(&file, place.offset, left)?;
-                if self.is_sealed_only && Some(segment) == newest {
-                    text = sealed(text, || read_from(&file, place.offset, u64::MAX))?;
-                }
+                let end = if self.is_sealed_only && Some(segment) == newest {
+                    sealed_end(&file, place.offset, length)?
+                } else {
+                    u64::MAX
+                };
+                let text = read_from(&file, place.offset, left.min(end - place.offset))?;
                 found.extend(scan(&file, &text, place.lines, &self.filter));
                 *place = place.after(&text);
-                left = left.saturating_sub(text.len() as u64);
+                left -= text.len() as u64;
                 if left <= MAX_LINE as u64 {
                     return Ok(found);
                 }
@@ -136,21 +138,14 @@ impl Follow {
     }
 }
 
-/// The lines up to the last seal, of `all` if there is none in `text`: the writer puts one behind each flush.
-fn sealed(
-    text: Vec<u8>,
-    all: impl FnOnce() -> Result<Vec<u8>, JournalFault>,
-) -> Result<Vec<u8>, JournalFault> {
-    let end = end_of_seals(&text);
-    let (mut text, end) = if end > 0 {
-        (text, end)
-    } else {
-        let all = all()?;
-        let end = end_of_seals(&all);
-        (all, end)
-    };
-    text.truncate(end);
-    Ok(text)
+/// Where the last seal of a file ends that is so long; `from`, if there is none behind that.
+fn sealed_end(file: &Path, from: u64, length: u64) -> Result<u64, JournalFault> {
+    let near = length.saturating_sub(2 * MAX_LINE as u64).max(from);
+    let end = end_of_seals(&read_from(file, near, length - near)?);
+    if end > 0 || near == from {
+        return Ok(near + end as u64);
+    }
+    Ok(from + end_of_seals(&read_from(file, from, length - from)?) as u64)
 }
 
 /// Where the last seal ends, its newline included.

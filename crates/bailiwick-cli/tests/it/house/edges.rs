@@ -103,7 +103,10 @@ const ALLOWED: [(&str, &[&str]); 26] = [
 /// Outside crates that only one crate of ours may name.
 const RESERVED: [(&str, &str); 4] = [
     ("opentelemetry-proto", "bailiwick-export"),
-    ("anyhow", "bailiwick-cli"), ("tokio-postgres", "bailiwick-hub"), ("x509-parser", "bailiwick-hub")];
+    ("anyhow", "bailiwick-cli"),
+    ("tokio-postgres", "bailiwick-hub"),
+    ("x509-parser", "bailiwick-hub"),
+];
 
 /// One `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]` line of a workspace crate.
 struct Edge {
