@@ -138,7 +138,7 @@ async fn paths_are_refused(machine: &Caller, person: &Caller, text: &str) {
 }
 
 /// A hub as a program of its own, and where it listens.
-fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
+pub(crate) fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
     use std::io::BufRead as _;
     let mut child = Command::new(env!("CARGO_BIN_EXE_bailiwick-hub"))
         .args(["--database", url, "--listen", "127.0.0.1:0", "--keys"])
@@ -155,7 +155,7 @@ fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
 }
 
 /// Kilobytes of memory of a process: now and at most.
-fn memory(child: &Child) -> (u64, u64) {
+pub(crate) fn memory(child: &Child) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -206,7 +206,7 @@ fn half_open_connections_neither_keep_members_out_nor_fill_the_memory() {
     });
 }
 
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
