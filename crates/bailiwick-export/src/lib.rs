@@ -23,6 +23,7 @@ mod json_lines;
 mod logs;
 mod metrics;
 mod reader;
+mod settings;
 mod spans;
 mod value;
 
@@ -32,3 +33,4 @@ pub use cursor::{CursorError, CursorFile};
 pub use deliver::{Collector, CollectorUrlError, DeliverError};
 pub use json_lines::{Lines, LinesTarget};
 pub use reader::{ExportError, ExportOptions, Exporter, Sink, Step};
+pub use settings::{OtlpSetting, otlp_setting};

@@ -4,7 +4,7 @@
 //! refused whatever certificate it has ([`is_foreign`]), and the page may be in no frame. The page decides nothing: it asks
 //! what `bailiwick fleet` asks, and the role of the member counts.
 
-use bailiwick_door::{Answer, filled};
+use bailiwick_door::{Answer, filled, with_header};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -35,20 +35,17 @@ pub(crate) fn file(path: &str) -> Option<&'static PageFile> {
 
 /// A file as an answer.
 pub(crate) fn answer((_, kind, text): &PageFile) -> Answer {
-    let mut answer = filled(StatusCode::OK, text.as_bytes().to_vec());
     let fixed = [
         (CONTENT_TYPE, *kind),
+        (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-        (CACHE_CONTROL, "no-store"),
     ];
-    for (name, value) in fixed {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    answer
+    let bare = filled(StatusCode::OK, text.as_bytes().to_vec());
+    fixed.into_iter().fold(bare, |answer, (name, value)| with_header(answer, name, value))
 }
 
 /// Whether a page of another origin makes this request. Programs name no origin; a browser names it with all that changes something.

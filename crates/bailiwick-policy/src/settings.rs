@@ -3,11 +3,8 @@
 //!
 //! Fails closed when: the table `[journal]` is there and cannot be read. Who reads it must then refuse.
 
-mod export;
-
 use std::collections::BTreeMap;
 
-pub use self::export::{OtlpSetting, otlp_setting};
 use crate::capability::{BrokerHost, check_env_name};
 use crate::document::{self, Fields, TableEntry, Value};
 use crate::finding::{Code, Collector, Finding, Findings};

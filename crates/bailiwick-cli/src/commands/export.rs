@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bailiwick_broker::{SecretSource as _, Source};
 use bailiwick_export::{
-    Collector, Counts, CursorFile, ExportOptions, Exporter, Lines, LinesTarget, Sink, Step,
+    Collector, Counts, CursorFile, ExportOptions, Exporter, Lines, LinesTarget, OtlpSetting, Sink, Step,
+    otlp_setting,
 };
 use bailiwick_mcp::CancellationToken;
-use bailiwick_policy::settings::{OtlpSetting, otlp_setting};
 use bailiwick_remote::Client;
 
 use super::serve::until_signalled;

@@ -21,7 +21,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
-    ("bailiwick-export", &["bailiwick-journal", "bailiwick-remote"]),
+    ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
     ("bailiwick-fleet", &[]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),

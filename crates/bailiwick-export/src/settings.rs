@@ -1,7 +1,7 @@
 //! `[export.otlp]`: the collector that `bailiwick export` sends to.
 
-use crate::document::{self, Fields};
-use crate::finding::{Code, Collector, Findings};
+use bailiwick_policy::document::{self, Fields};
+use bailiwick_policy::finding::{Code, Collector, Findings};
 
 /// A collector, as the user's settings name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct OtlpSetting {
 ///
 /// # Examples
 /// ```
-/// use bailiwick_policy::settings::otlp_setting;
+/// use bailiwick_export::otlp_setting;
 ///
 /// let text = "[export.otlp]\nendpoint = 'https://collector.example'\nheaders = { authorization = 'env:OTLP' }\n";
 /// let collector = otlp_setting(text)?.unwrap();
