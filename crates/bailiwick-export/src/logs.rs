@@ -15,10 +15,13 @@ pub(crate) const fn nanoseconds(us: u64) -> u64 {
 /// An event as a log record. Its `log.record.uid` is the hash of its line: equal in every copy.
 pub(crate) fn log_record(exported: &Exported) -> LogRecord {
     let event = &exported.event;
-    let (number, word) = match event.kind() {
-        RecordKind::Fault => (SeverityNumber::Error, "ERROR"),
-        _ if event.decision() == Some(Decision::Deny) => (SeverityNumber::Warn, "WARN"),
-        _ => (SeverityNumber::Info, "INFO"),
+    let (is_fault, is_denial) = (event.kind() == RecordKind::Fault, event.decision() == Some(Decision::Deny));
+    let (number, word) = if is_fault {
+        (SeverityNumber::Error, "ERROR")
+    } else if is_denial {
+        (SeverityNumber::Warn, "WARN")
+    } else {
+        (SeverityNumber::Info, "INFO")
     };
     let mut attributes = vec![
         attribute("log.record.uid", text(&*exported.hash)),
@@ -26,7 +29,7 @@ pub(crate) fn log_record(exported: &Exported) -> LogRecord {
         attribute("session.id", text(exported.session.as_str())),
     ];
     attributes.extend(of_event(event));
-    if event.decision() == Some(Decision::Deny) || event.kind() == RecordKind::Fault {
+    if is_denial || is_fault {
         attributes.extend(event.code().map(|code| attribute("error.type", text(code))));
     }
     LogRecord {

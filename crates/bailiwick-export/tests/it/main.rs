@@ -2,9 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
-    clippy::disallowed_methods,
+    clippy::panic,
     reason = "tests fail by panicking"
 )]
 

@@ -4,6 +4,8 @@
 //! Machines are tasks of this process that poll over real HTTP, a connection each time, as processes on machines do. The log's files are
 //! served by nginx, the hub is a program of its own. Writes are those of 10,000 machines, made by a few dozen identities.
 
+#![expect(clippy::print_stderr, reason = "it is a benchmark: what it measures is printed")]
+
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -84,13 +86,14 @@ async fn request(
         if let Some(end) = end {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let value = |name: &str| {
-                let found = head.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
-                found.map_or("", |line| line[name.len()..].trim()).to_owned()
+                let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+                let found = fields.find(|(own, _)| own.eq_ignore_ascii_case(name));
+                found.map_or("", |(_, value)| value).to_owned()
             };
-            let length: usize = value("content-length:").parse().unwrap_or(0);
+            let length: usize = value("content-length").parse().unwrap_or(0);
             let status: u16 = head.split(' ').nth(1)?.parse().ok()?;
             if status == 304 || bytes.len() >= end + length {
-                return Some((status, value("etag:"), bytes.split_off(end)));
+                return Some((status, value("etag"), bytes.split_off(end)));
             }
         }
         match stream.read(&mut buffer).await.ok()? {
@@ -182,7 +185,7 @@ fn ten_thousand_machines() {
         let root = fleet.path("log");
         until("the log is published", async || root.join("checkpoint").is_file().then_some(())).await;
         let Some(web) = Web::start(&fleet.path("nginx"), &root) else {
-            println!("nginx is not installed: `apt-get install nginx-light`");
+            eprintln!("nginx is not installed: `apt-get install nginx-light`");
             hub.kill().unwrap();
             hub.wait().unwrap();
             return;
@@ -192,7 +195,7 @@ fn ten_thousand_machines() {
         writes(&hub, address, writers).await;
         revocation(&fleet, web.port, &admin.at(address)).await;
         let (now, most) = memory(&hub);
-        println!("the hub at the end: {now} kB, at most {most} kB");
+        eprintln!("the hub at the end: {now} kB, at most {most} kB");
         hub.kill().unwrap();
         hub.wait().unwrap();
     });
@@ -222,7 +225,7 @@ async fn polls_a_second(port: u16) {
         (known, new) = (known + own_known, new + own_new);
     }
     let seconds = since.elapsed().as_secs().max(1);
-    println!(
+    eprintln!(
         "static files: {} conditional polls a second, {known} not modified, {new} new",
         (known + new) / seconds
     );
@@ -264,7 +267,7 @@ async fn writes(hub: &Child, address: std::net::SocketAddr, writers: Vec<Identit
     let millis = u64::try_from(since.elapsed().as_millis()).unwrap();
     let used = (ticks(hub) - before) * 10 * 100 / millis;
     let (now, most) = memory(hub);
-    println!(
+    eprintln!(
         "writes: {} a second ({WRITES_A_SECOND} are those of {MACHINES} machines), each on a connection of its own: {used} % of a core, \
          {now} kB, at most {most} kB",
         done * 1000 / millis
@@ -303,7 +306,7 @@ async fn revocation(fleet: &Fleet, port: u16, admin: &crate::world::Caller) {
     seen.sort_unstable();
     let rank = |part: usize| seen[(seen.len() * part / 1000).min(seen.len() - 1)].as_millis();
     let within = seen.iter().filter(|took| **took <= Duration::from_secs(10)).count();
-    println!(
+    eprintln!(
         "revocation: {within} of {} machines saw it within 10 s; median {} ms, 99.9 % {} ms, last {} ms; {polls} polls a second, {} failed",
         seen.len(),
         rank(500),

@@ -133,8 +133,10 @@ async fn paths_are_refused(machine: &Caller, person: &Caller, text: &str) {
         let status = machine.get(&path).await.unwrap().0;
         assert!((400..500).contains(&status), "{path}: {status}");
     }
-    let listed = person.get(&format!("/v1/members?after={word}&limit={word}")).await.unwrap().0;
-    assert_eq!(listed, 200);
+    for list in ["members?after=", "entries?before=", "heads?after=", "audit?after="] {
+        let listed = person.get(&format!("/v1/{list}{word}&limit={word}")).await.unwrap().0;
+        assert_eq!(listed, 200, "{list}");
+    }
 }
 
 /// A hub as a program of its own, and where it listens.
