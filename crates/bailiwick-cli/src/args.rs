@@ -2,6 +2,7 @@
 
 pub(crate) mod compile;
 pub(crate) mod console;
+pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod import;
 pub(crate) mod learn;
@@ -133,6 +134,8 @@ pub(crate) enum Command {
     Coverage(compile::Coverage),
     /// Read, verify and explain the journal of what tools did and were denied
     Log(log::Log),
+    /// Export the journal: JSON lines, or logs, metrics and traces for a collector
+    Export(export::Export),
     /// Read from the source what each tool does, and compare it with what it declares
     Scan(scan::Scan),
     /// Check, try and explain a project's guardrails

@@ -13,6 +13,8 @@ mod diff;
 mod doctor;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+pub(crate) mod export;
 mod guard;
 mod hook;
 mod import;
@@ -101,6 +103,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Logs(args) => logs::run(&args),
         #[cfg(target_os = "linux")]
         Command::Purge(args) => purge::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Export(_) => match companion::become_one(companion::EXPORT)? {},
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_)
         | Command::Run(_)
@@ -114,6 +118,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Logout(_)
         | Command::Wrap(_)
         | Command::Console(_)
+        | Command::Export(_)
         | Command::Top(_)
         | Command::Ps(_)
         | Command::Purge(_)

@@ -1,4 +1,4 @@
-//! The programs beside this one: `bailiwick-page`, `bailiwick-scan` and `bailiwick-fixture`. Each is told the version that
+//! The programs beside this one: `bailiwick-page`, `bailiwick-scan`, `bailiwick-export` and `bailiwick-fixture`. Each is told the version that
 //! starts it and serves no other.
 //!
 //! `cargo build` and `cargo install` make all of them. `cargo run` makes one program only, so a companion that is missing
@@ -17,6 +17,8 @@ use crate::facts;
 pub(crate) const PAGE: &str = "bailiwick-page";
 /// Reads source.
 pub(crate) const SCAN: &str = "bailiwick-scan";
+/// Exports the journal.
+pub(crate) const EXPORT: &str = "bailiwick-export";
 /// Serves the conformance fixture.
 pub(crate) const FIXTURE: &str = "bailiwick-fixture";
 /// What comes before the version of the program that starts a companion.

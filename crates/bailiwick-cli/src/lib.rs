@@ -1,4 +1,4 @@
-//! The `bailiwick` command, and `bailiwick-scan` and `bailiwick-fixture` beside it: read the arguments, run one command
+//! The `bailiwick` command, and `bailiwick-scan`, `bailiwick-export` and `bailiwick-fixture` beside it: read the arguments, run one command
 //! and show the answer.
 //!
 //! Commands are functions from arguments to an answer; only `terminal` prints, only `facts` looks at
@@ -52,6 +52,16 @@ pub fn bailiwick_scan() -> ExitCode {
     answer(companion::line(companion::SCAN), |command| {
         let Command::Scan(args) = command else { anyhow::bail!("it reads source alone: `bailiwick scan`") };
         Ok(commands::scan::run(&args))
+    })
+}
+
+/// The program that exports the journal for `bailiwick export`.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn bailiwick_export() -> ExitCode {
+    answer(companion::line(companion::EXPORT), |command| {
+        let Command::Export(args) = command else { anyhow::bail!("it exports alone: `bailiwick export`") };
+        commands::export::run(&args)
     })
 }
 

@@ -24,6 +24,7 @@ mod args;
 mod audit;
 pub mod budgets;
 pub mod certificates;
+mod console;
 pub mod database;
 pub mod effect;
 pub mod hub;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use bailiwick_fleet::Hash;
 use bailiwick_fleet::entry::{EntryBody, HeadBatch, JournalHead, encode_heads};
 use bailiwick_fleet::protocol::{HeadReport, InventoryReport, MemberRow};
+use serde_json::{Value, json};
 use tokio_postgres::Row;
 
 use crate::audit::{self, Audited};
@@ -138,6 +139,41 @@ async fn store_heads(
     }
     transaction.commit().await?;
     Ok(back)
+}
+
+/// Heads of journals as they were reported, the newest first.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn last_heads(hub: &Hub, limit: i64) -> Result<Vec<Value>, HubError> {
+    let sql = "SELECT machine, session, seq, hash, is_anchored, FLOOR(EXTRACT(EPOCH FROM reported_at) * 1000)::INT8 \
+               FROM journal_head ORDER BY reported_at DESC, machine, session LIMIT $1";
+    let rows = hub.database.with(async |client| Ok(client.query(sql, &[&limit]).await?)).await?;
+    let head = |row: &Row| {
+        let (machine, session): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let (seq, reported_ms) = (unsigned(row.try_get(2)?)?, unsigned(row.try_get(5)?)?);
+        let (hash, is_anchored): (String, bool) = (row.try_get(3)?, row.try_get(4)?);
+        Ok(
+            json!({ "machine": machine, "session": session, "seq": seq, "hash": hash, "is_anchored": is_anchored, "reported_ms": reported_ms }),
+        )
+    };
+    Ok(rows.iter().map(head).collect::<Result<_, StoreError>>()?)
+}
+
+/// Entries of the log before a place, the newest first.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn last_entries(hub: &Hub, before: i64, limit: i64) -> Result<Vec<Value>, HubError> {
+    let sql = "SELECT idx, entry FROM log_entry WHERE idx < $1 ORDER BY idx DESC LIMIT $2";
+    let rows = hub.database.with(async |client| Ok(client.query(sql, &[&before, &limit]).await?)).await?;
+    let entry = |row: &Row| {
+        let (index, bytes): (i64, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+        let entry: Value = serde_json::from_slice(&bytes)
+            .map_err(|why| StoreError::Broken(format!("the entry {index}: {why}")))?;
+        Ok(json!({ "index": unsigned(index)?, "entry": entry }))
+    };
+    Ok(rows.iter().map(entry).collect::<Result<_, StoreError>>()?)
 }
 
 /// Names all new heads in the log.

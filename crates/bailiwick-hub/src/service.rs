@@ -5,7 +5,7 @@
 //!
 //! Fails closed when: a route needs a role, and the connection has no certificate of a member with that role.
 
-use bailiwick_door::{Answer, Limits, filled, plain, read_body, with_header};
+use bailiwick_door::{Answer, Limits, closing, filled, plain, read_body, with_header};
 use bailiwick_fleet::admin::{
     BudgetWish, IDEMPOTENCY_KEY, RenewRequest, SubjectAnswer, SubjectRequest, TakeRequest, TokenAnswer,
     TokenRequest,
@@ -33,7 +33,7 @@ use crate::hub::Hub;
 use crate::members::{self, Member, TokenWish};
 use crate::refusal::{HubError, json};
 use crate::sequence::{self, Append};
-use crate::{approvals, audit, budgets, publish, reports};
+use crate::{approvals, audit, budgets, console, publish, reports};
 
 /// What a route answers: a value as JSON, or nothing.
 type Outcome = Result<Answer, HubError>;
@@ -51,6 +51,11 @@ pub async fn answer(
         return if head.method == Method::GET { log_file(hub, &file, &head) } else { method_not_allowed() };
     }
     let route = route_of(&path);
+    if console::is_foreign(&head) {
+        hub.metrics.count(route, "foreign-origin");
+        let why = "a page of another origin may not use a member's certificate";
+        return closing(HubError::forbidden("foreign-origin", why).answer());
+    }
     let body = match read_body(&head.headers, body, limits).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -169,6 +174,14 @@ impl Asked<'_> {
             let asked: EnrolRequest = self.json()?;
             return Ok(json(StatusCode::OK, &members::enrol(self.hub, &asked).await?));
         }
+        if *method == Method::GET
+            && let Some(file) = console::file(path)
+        {
+            return match self.member().await?.role {
+                Role::Approver | Role::Admin => Ok(console::answer(file)),
+                Role::Machine | Role::Hub => Err(role_needed()),
+            };
+        }
         let rest = match parts.as_slice() {
             ["v1", rest @ ..] => rest,
             _ => return Err(HubError::missing()),
@@ -237,6 +250,17 @@ impl Asked<'_> {
             (&Method::GET, ["members"]) => {
                 let after = self.query("after").unwrap_or_default();
                 Ok(json(StatusCode::OK, &reports::members(hub, &after, self.limit(200)).await?))
+            }
+            (&Method::GET, ["me"]) => {
+                let role = members::role_word(member.role);
+                Ok(json(StatusCode::OK, &serde_json::json!({ "member": member.id, "role": role })))
+            }
+            (&Method::GET, ["heads"]) => {
+                Ok(json(StatusCode::OK, &reports::last_heads(hub, self.limit(1000)).await?))
+            }
+            (&Method::GET, ["entries"]) => {
+                let before = self.query("before").and_then(|text| text.parse().ok()).unwrap_or(i64::MAX);
+                Ok(json(StatusCode::OK, &reports::last_entries(hub, before, self.limit(200)).await?))
             }
             (&Method::GET, ["budgets"]) => Ok(json(StatusCode::OK, &budgets::list(hub).await?)),
             (&Method::GET, ["audit"]) => {

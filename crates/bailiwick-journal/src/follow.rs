@@ -7,13 +7,14 @@ use std::path::Path;
 use super::layout::{self, Layout};
 use super::read::{Filter, Found, read_from, scan};
 use crate::fault::{During, JournalFault};
-use crate::format::{MAX_LINE, SessionId};
+use crate::format::{Line, MAX_LINE, SessionId};
 
 /// Follows a journal as it grows, across rotation and new sessions.
 pub struct Follow {
     layout: Layout,
     filter: Filter,
     places: BTreeMap<SessionId, ReadPlace>,
+    is_sealed_only: bool,
 }
 
 /// How far a session was read. Every reader may keep it and resume there.
@@ -48,7 +49,31 @@ impl Follow {
         filter: Filter,
         places: impl IntoIterator<Item = (SessionId, ReadPlace)>,
     ) -> Self {
-        Self { layout: Layout::for_reading(dir), filter, places: places.into_iter().collect() }
+        let places = places.into_iter().collect();
+        Self { layout: Layout::for_reading(dir), filter, places, is_sealed_only: false }
+    }
+
+    /// The same, but lines that no seal follows yet are left for later.
+    #[must_use]
+    pub const fn sealed_only(mut self) -> Self {
+        self.is_sealed_only = true;
+        self
+    }
+
+    /// How many bytes were not read yet, sealed or not.
+    ///
+    /// # Errors
+    /// If the files cannot be looked at.
+    pub fn unread_bytes(&self) -> Result<u64, JournalFault> {
+        let mut unread = 0;
+        for (session, numbers) in self.layout.all_segments()? {
+            let place = self.places.get(&session).copied().unwrap_or_default();
+            for segment in numbers.into_iter().filter(|number| *number >= place.segment) {
+                let read = if segment == place.segment { place.offset } else { 0 };
+                unread += length(&self.layout.segment(&session, segment))?.saturating_sub(read);
+            }
+        }
+        Ok(unread)
     }
 
     /// Follows from the end of what is there.
@@ -76,10 +101,14 @@ impl Follow {
     /// The same, about `bytes` of it at most: the rest comes the next time. One whole line always fits.
     pub fn poll_at_most(&mut self, bytes: u64) -> Result<Vec<Found>, JournalFault> {
         let (mut found, mut left) = (Vec::new(), bytes.max(MAX_LINE as u64 + 1));
-        for (session, numbers) in self.layout.all_segments()? {
+        let all = self.layout.all_segments()?;
+        // A name is never used again, so a session that was removed needs no place.
+        self.places.retain(|session, _| all.contains_key(session));
+        for (session, numbers) in all {
             if !self.filter.wants_session(&session) {
                 continue;
             }
+            let newest = numbers.last().copied();
             let place = self.places.entry(session.clone()).or_default();
             let first = place.segment;
             for segment in numbers.into_iter().filter(|number| *number >= first) {
@@ -91,7 +120,12 @@ impl Follow {
                 if length <= place.offset {
                     continue;
                 }
-                let text = read_from(&file, place.offset, left)?;
+                let end = if self.is_sealed_only && Some(segment) == newest {
+                    sealed_end(&file, place.offset, length)?
+                } else {
+                    u64::MAX
+                };
+                let text = read_from(&file, place.offset, left.min(end - place.offset))?;
                 found.extend(scan(&file, &text, place.lines, &self.filter));
                 *place = place.after(&text);
                 left -= text.len() as u64;
@@ -102,6 +136,30 @@ impl Follow {
         }
         Ok(found)
     }
+}
+
+/// Where the last seal of a file ends that is so long; `from`, if there is none behind that.
+fn sealed_end(file: &Path, from: u64, length: u64) -> Result<u64, JournalFault> {
+    let near = length.saturating_sub(2 * MAX_LINE as u64).max(from);
+    let end = end_of_seals(&read_from(file, near, length - near)?);
+    if end > 0 || near == from {
+        return Ok(near + end as u64);
+    }
+    Ok(from + end_of_seals(&read_from(file, from, length - from)?) as u64)
+}
+
+/// Where the last seal ends, its newline included.
+fn end_of_seals(text: &[u8]) -> usize {
+    let mut end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    while let Some(line) = text.get(..end).and_then(|text| text.strip_suffix(b"\n")) {
+        let start = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let is_seal = |line: &[u8]| Line::parse(line).is_ok_and(|line| line.seal_kind().is_some());
+        if line.get(start..).is_some_and(is_seal) {
+            return end;
+        }
+        end = start;
+    }
+    0
 }
 
 /// How long a file is; a file that was removed is empty.

@@ -97,6 +97,13 @@ impl Client {
         Ok(Self { connector: Connector::new(resolver, hosts)?, idle: Arc::default() })
     }
 
+    /// The same for a service of the user's own, whose name may lead to a private address. TLS is verified as ever.
+    #[must_use]
+    pub const fn for_own_network(mut self) -> Self {
+        self.connector.reaches_private = true;
+        self
+    }
+
     /// Sends a request to this endpoint, and follows redirects within its origin that repeat the request as it is. Nothing
     /// may be silent for longer than `patience`.
     ///

@@ -54,6 +54,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(crate) struct Connector {
     lookup: Lookup,
     tls: TlsConnector,
+    /// Whether a name may lead to an address of a private network.
+    pub(crate) reaches_private: bool,
 }
 
 impl Connector {
@@ -71,7 +73,7 @@ impl Connector {
         let versions = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
         let builder = versions.map_err(|why| ConnectError::Tls(why.to_string()))?;
         let tls = TlsConnector::from(Arc::new(builder.with_root_certificates(trusted).with_no_client_auth()));
-        Ok(Self { lookup: Lookup::new(resolver, hosts, Duration::ZERO), tls })
+        Ok(Self { lookup: Lookup::new(resolver, hosts, Duration::ZERO), tls, reaches_private: false })
     }
 
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Box<dyn Stream>, ConnectError> {
@@ -103,10 +105,11 @@ impl Connector {
             Host::Name(name) => name,
         };
         let addresses = self.lookup.addresses(name).await;
-        if let Some(private) = refused(endpoint, &addresses) {
-            return Err(private);
+        match refused(endpoint, &addresses) {
+            Some(ConnectError::Private(..)) if self.reaches_private => Ok(addresses),
+            Some(why) => Err(why),
+            None => Ok(addresses),
         }
-        Ok(addresses)
     }
 }
 

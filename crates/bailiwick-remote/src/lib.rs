@@ -19,6 +19,7 @@ mod endpoint;
 mod oauth;
 mod token_file;
 
+pub use bailiwick_egress::Resolver;
 pub use client::{Answered, Body, Client, SendError};
 pub use connect::ConnectError;
 pub use credential::{Credential, CredentialError, LoginSession};

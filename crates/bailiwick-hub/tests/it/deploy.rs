@@ -43,12 +43,15 @@ fn kubernetes_takes_the_objects() {
 }
 
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_takes_the_units() {
     let Some(analyze) = program("systemd-analyze") else { return skip("systemd-analyze is not installed") };
     let directory = tempfile::tempdir().unwrap();
-    let text = std::fs::read_to_string(deploy().join("systemd/bailiwick-hub.service")).unwrap();
     // The verifier wants the program to be there.
-    let text = text.replace("/usr/bin/bailiwick-hub", env!("CARGO_BIN_EXE_bailiwick-hub"));
+    let unit = |name: &str, program: &str| {
+        let text = std::fs::read_to_string(deploy().join("systemd").join(name)).unwrap();
+        text.replace(program, env!("CARGO_BIN_EXE_bailiwick-hub"))
+    };
+    let text = unit("bailiwick-hub.service", "/usr/bin/bailiwick-hub");
     let verify = |name: &str, text: &str| {
         let file = directory.path().join(name);
         std::fs::write(&file, text).unwrap();
@@ -57,6 +60,7 @@ fn systemd_takes_the_unit() {
         output.status.success() && !ours
     };
     assert!(verify("bailiwick-hub.service", &text));
+    assert!(verify("bailiwick-export.service", &unit("bailiwick-export.service", "/usr/bin/bailiwick")));
     assert!(!verify("broken.service", &text.replace("PrivateTmp", "PrivateTmps")), "the check can fail");
 }
 

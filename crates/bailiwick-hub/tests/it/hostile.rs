@@ -133,12 +133,14 @@ async fn paths_are_refused(machine: &Caller, person: &Caller, text: &str) {
         let status = machine.get(&path).await.unwrap().0;
         assert!((400..500).contains(&status), "{path}: {status}");
     }
-    let listed = person.get(&format!("/v1/members?after={word}&limit={word}")).await.unwrap().0;
-    assert_eq!(listed, 200);
+    for list in ["members?after=", "entries?before=", "heads?after=", "audit?after="] {
+        let listed = person.get(&format!("/v1/{list}{word}&limit={word}")).await.unwrap().0;
+        assert_eq!(listed, 200, "{list}");
+    }
 }
 
 /// A hub as a program of its own, and where it listens.
-fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
+pub(crate) fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
     use std::io::BufRead as _;
     let mut child = Command::new(env!("CARGO_BIN_EXE_bailiwick-hub"))
         .args(["--database", url, "--listen", "127.0.0.1:0", "--keys"])
@@ -155,7 +157,7 @@ fn program(fleet: &Fleet, url: &str) -> (Child, std::net::SocketAddr) {
 }
 
 /// Kilobytes of memory of a process: now and at most.
-fn memory(child: &Child) -> (u64, u64) {
+pub(crate) fn memory(child: &Child) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -206,7 +208,7 @@ fn half_open_connections_neither_keep_members_out_nor_fill_the_memory() {
     });
 }
 
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

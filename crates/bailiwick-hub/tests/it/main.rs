@@ -11,6 +11,8 @@
 )]
 
 mod approvals;
+mod bench;
+mod console;
 mod deploy;
 mod histories;
 mod hostile;

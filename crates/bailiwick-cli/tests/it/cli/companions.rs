@@ -5,7 +5,11 @@ use std::process::Command;
 
 use super::done;
 
-const COMPANIONS: [&str; 2] = [env!("CARGO_BIN_EXE_bailiwick-scan"), env!("CARGO_BIN_EXE_bailiwick-fixture")];
+const COMPANIONS: [&str; 3] = [
+    env!("CARGO_BIN_EXE_bailiwick-scan"),
+    env!("CARGO_BIN_EXE_bailiwick-export"),
+    env!("CARGO_BIN_EXE_bailiwick-fixture"),
+];
 
 #[test]
 fn a_companion_serves_only_its_own_version() {

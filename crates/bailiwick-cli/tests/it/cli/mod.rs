@@ -5,6 +5,7 @@ mod codes;
 mod commands;
 mod companions;
 mod compile;
+mod export;
 mod golden;
 mod guard;
 mod guard_ways;

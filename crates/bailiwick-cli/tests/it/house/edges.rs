@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -22,6 +22,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
+    ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
     ("bailiwick-fleet", &[]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
@@ -97,6 +98,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "bailiwick-console",
             "bailiwick-door",
             "bailiwick-egress",
+            "bailiwick-export",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -115,8 +117,12 @@ const ALLOWED: [(&str, &[&str]); 27] = [
 ];
 
 /// Outside crates that only one crate of ours may name.
-const RESERVED: [(&str, &str); 3] =
-    [("anyhow", "bailiwick-cli"), ("tokio-postgres", "bailiwick-hub"), ("x509-parser", "bailiwick-hub")];
+const RESERVED: [(&str, &str); 4] = [
+    ("opentelemetry-proto", "bailiwick-export"),
+    ("anyhow", "bailiwick-cli"),
+    ("tokio-postgres", "bailiwick-hub"),
+    ("x509-parser", "bailiwick-hub"),
+];
 
 /// One `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]` line of a workspace crate.
 struct Edge {
