@@ -1,6 +1,6 @@
 //! `[export.otlp]`: the collector that `bailiwick export` sends to.
 
-use bailiwick_policy::document::{self, Fields};
+use bailiwick_manifest::document::{self, Fields};
 use bailiwick_policy::finding::{Code, Collector, Findings};
 
 /// A collector, as the user's settings name it.
