@@ -249,10 +249,23 @@ async fn serve_connection<S: Service>(
     halt: CancellationToken,
     stranger: Arc<Stranger>,
 ) {
-    let (limits, known) = (door.limits, Arc::clone(&stranger));
+    let answer = |request| {
+        let (door, known) = (Arc::clone(&door), Arc::clone(&stranger));
+        async move { door.answer(request, &known).await }
+    };
+    answer_requests(stream, door.limits, (&stranger, &halt), answer).await;
+}
+
+/// Answers the requests of one connection within these limits, until it ends, the stranger has to go or the server ends.
+pub async fn answer_requests<F: Future<Output = Answer>>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    limits: Limits,
+    (stranger, halt): (&Stranger, &CancellationToken),
+    answer: impl Fn(Request<Incoming>) -> F,
+) {
     let service = service_fn(move |request| {
-        let (door, known) = (Arc::clone(&door), Arc::clone(&known));
-        async move { Ok::<_, std::convert::Infallible>(door.answer(request, &known).await) }
+        let answer = answer(request);
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let mut connection = pin!(
         http1::Builder::new()

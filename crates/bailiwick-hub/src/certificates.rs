@@ -12,7 +12,6 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SignatureAlgorithm,
 };
 use sha2::{Digest as _, Sha256};
-use time::OffsetDateTime;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -124,9 +123,8 @@ impl Authority {
     /// # Errors
     /// If the name of the host cannot be in a certificate.
     pub fn server(&self, host: &str) -> Result<(String, String), CertificateFault> {
-        let mut params = CertificateParams::new(vec![host.to_owned()])?;
-        params.distinguished_name = named(host);
-        (params.not_before, params.not_after) = period(SERVER_LASTS);
+        let mut params = params_for(host, SERVER_LASTS);
+        params.subject_alt_names = CertificateParams::new(vec![host.to_owned()])?.subject_alt_names;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
@@ -146,10 +144,8 @@ impl Authority {
     /// # Errors
     /// If no certificate can be made.
     pub fn member(&self, subject: &str, key: &RequestedKey) -> Result<(String, u64), CertificateFault> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = named("Bailiwick member");
+        let mut params = params_for("Bailiwick member", MEMBER_LASTS);
         params.subject_alt_names = vec![SanType::URI(subject.try_into()?)];
-        (params.not_before, params.not_after) = period(MEMBER_LASTS);
         let end = u64::try_from(params.not_after.unix_timestamp()).unwrap_or_default().saturating_mul(1000);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -255,23 +251,19 @@ fn address(bytes: &[u8]) -> Option<String> {
 }
 
 fn authority_params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = named(name);
-    (params.not_before, params.not_after) = period(AUTHORITY_LASTS);
+    let mut params = params_for(name, AUTHORITY_LASTS);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     params
 }
 
-fn named(name: &str) -> DistinguishedName {
-    let mut names = DistinguishedName::new();
-    names.push(DnType::CommonName, name);
-    names
-}
-
-fn period(lasts: Duration) -> (OffsetDateTime, OffsetDateTime) {
-    let now = SystemTime::now();
-    (OffsetDateTime::from(now - BEFORE), OffsetDateTime::from(now + lasts))
+/// What every certificate of the hub's has: a common name, and a period from a little before now.
+fn params_for(name: &str, lasts: Duration) -> CertificateParams {
+    let (mut params, now) = (CertificateParams::default(), SystemTime::now());
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    (params.not_before, params.not_after) = ((now - BEFORE).into(), (now + lasts).into());
+    params
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@
 //! Fails closed when: the certificate is of no trusted authority or has expired (the handshake ends), or `Host` names another host.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bailiwick_door::{Limits, Stranger, Strangers, closing, plain, retry_after};
+use bailiwick_door::{Limits, Stranger, Strangers, answer_requests, closing, plain, retry_after};
 use http::{HeaderMap, StatusCode, Uri};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -244,11 +243,11 @@ impl Connection {
         is_full: bool,
     ) {
         let (hub, front, limits) = (&self.hub, &self.front, &self.limits);
-        let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let answer = |request: http::Request<hyper::body::Incoming>| {
             let claim = claim.clone();
             async move {
                 let (head, body) = request.into_parts();
-                let answer = if is_full {
+                if is_full {
                     let full = plain(
                         StatusCode::SERVICE_UNAVAILABLE,
                         "there are as many connections as this hub holds",
@@ -258,26 +257,10 @@ impl Connection {
                     closing(plain(StatusCode::MISDIRECTED_REQUEST, "this hub has another name"))
                 } else {
                     service::answer(hub, claim.as_deref(), limits, head, body).await
-                };
-                Ok::<_, std::convert::Infallible>(answer)
+                }
             }
-        });
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(limits.head)
-                .max_buf_size(limits.head_bytes)
-                .max_headers(limits.headers)
-                .serve_connection(TokioIo::new(stream), service)
-        );
-        tokio::select! {
-            _ended = connection.as_mut() => {}
-            () = self.stranger.must_go(limits.proof) => {}
-            () = self.halt.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                let _unfinished = timeout(limits.ending, connection).await;
-            }
-        }
+        };
+        answer_requests(stream, *limits, (&self.stranger, &self.halt), answer).await;
     }
 }
 
