@@ -416,7 +416,7 @@ mod tests {
         let lasting = |digest, lasting, now| Question { of_session: true, lasting, ..asked(digest, now) };
         let ask = |asked: &Question<'_>| match consult(&state, asked).unwrap() {
             Consulted::Waiting(id) => id,
-            said => panic!("it waits: {said:?}"),
+            said @ (Consulted::Approved | Consulted::Denied) => panic!("it waits: {said:?}"),
         };
         let id = ask(&lasting(one, None, 0));
         assert_eq!(answer(&state, &id, Answer::Always, 0).unwrap(), Answered::NoRule, "none is offered");
