@@ -173,7 +173,7 @@ fn no_target_claims_to_keep_a_secret_outside() {
             let provenance = Provenance { manifest: None, compiler: "test".to_owned() };
             compile(target, plan, &plan.floor(), provenance).map_err(|refusal| refusal.to_string())
         };
-        assert!(compiled(&brokered).is_err_and(|why| why.contains("environment")), "{target:?}");
+        assert!(compiled(&brokered).is_err_and(|why| why.contains("`env` must be `mediated`")), "{target:?}");
     }
 }
 

@@ -22,7 +22,10 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
-    ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
+    (
+        "bailiwick-export",
+        &["bailiwick-journal", "bailiwick-manifest", "bailiwick-policy", "bailiwick-remote"],
+    ),
     ("bailiwick-fleet", &[]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
