@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Row};
 use crate::audit::{self, Audited};
 use crate::database::StoreError;
 use crate::hub::Hub;
-use crate::id;
+use crate::id::is_name;
 use crate::members::Member;
 use crate::refusal::HubError;
 use crate::sequence::{signed, unsigned};
@@ -33,7 +33,7 @@ const LEASE: &str = "l.id, l.budget, b.unit, l.amount, l.spent, FLOOR(EXTRACT(EP
 /// # Errors
 /// If it is wrong, or less than what was taken.
 pub async fn set(hub: &Hub, by: &str, wish: &BudgetWish) -> Result<(), HubError> {
-    if !id::is_name(&wish.id) {
+    if !is_name(&wish.id) {
         return Err(HubError::wrong("name", "a budget has a name of letters, digits and `._:/@+-`"));
     }
     if !LEASE_MS.contains(&wish.lease_ms) || wish.slice == 0 {
@@ -98,6 +98,9 @@ pub async fn list(hub: &Hub) -> Result<Vec<BudgetRow>, HubError> {
 pub async fn grant(hub: &Hub, machine: &Member, asked: &LeaseRequest) -> Result<Lease, HubError> {
     if !is_id(&asked.id) || asked.amount == 0 {
         return Err(HubError::wrong("lease", "a lease has an id of 32 hexadecimal digits and at least 1"));
+    }
+    if !is_name(&asked.budget) {
+        return Err(HubError::wrong("name", "a budget has a name of letters, digits and `._:/@+-`"));
     }
     let wanted = signed(asked.amount)?;
     for _ in 0..8 {

@@ -38,6 +38,14 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte))
 }
 
+/// Whether this is the name of a journal's session: 1 to 64 letters, digits and `._-`, with no dot first.
+#[must_use]
+pub fn is_session(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && !text.starts_with('.')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
 /// Whether this is text for people: at most `most` bytes, no control characters but line feeds and tabs.
 #[must_use]
 pub fn is_text(text: &str, most: usize) -> bool {

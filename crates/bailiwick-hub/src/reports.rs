@@ -86,11 +86,11 @@ fn member_row(row: &Row) -> Result<MemberRow, StoreError> {
 /// If one is another machine's, or goes back.
 pub async fn heads(hub: &Hub, machine: &Member, report: &HeadReport) -> Result<(), HubError> {
     let are_own = report.heads.len() <= MAX_HEADS
-        && report.heads.iter().all(|head| head.machine == machine.id && id::is_name(&head.session));
+        && report.heads.iter().all(|head| head.machine == machine.id && id::is_session(&head.session));
     if !are_own {
         return Err(HubError::wrong(
             "heads",
-            format!("at most {MAX_HEADS} heads, all of the machine that sends them"),
+            format!("at most {MAX_HEADS} heads, all of sessions of the machine that sends them"),
         ));
     }
     let back = hub.database.with(async |client| store_heads(client, machine, report).await).await?;

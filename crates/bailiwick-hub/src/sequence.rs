@@ -6,6 +6,7 @@
 //! made only from a head that was read back after the commit.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use bailiwick_fleet::Hash;
 use bailiwick_fleet::entry::{Entry, EntryBody};
@@ -19,8 +20,8 @@ use crate::effect::Effect;
 /// The name of the one row of `log_head`.
 const HEAD: &str = "log";
 
-/// How often a place in the log is tried before the request is told to come back.
-const ATTEMPTS: u32 = 12;
+/// For how long a place in the log is tried before the request is told to come back.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is to be appended.
 #[derive(Debug, Clone)]
@@ -83,20 +84,23 @@ pub async fn read_head(client: &Client) -> Result<LogHead, StoreError> {
 /// # Errors
 /// If the database does not answer, other hubs were always quicker, or an effect is refused.
 pub async fn append(database: &Database, asked: &Append) -> Result<u64, StoreError> {
-    for attempt in 0..ATTEMPTS {
+    let started = Instant::now();
+    let _turn = database.turn(PATIENCE).await?;
+    let mut attempt = 0;
+    loop {
         match database.with(async |client| append_once(client, asked).await).await {
-            Err(StoreError::Conflict) => pause(attempt).await,
+            Err(StoreError::Conflict) if started.elapsed() < PATIENCE => pause(attempt).await,
             other => return other,
         }
+        attempt += 1;
     }
-    Err(StoreError::Conflict)
 }
 
 /// Longer each time, and by a random part of it, so that hubs do not meet again.
 async fn pause(attempt: u32) {
     let most = 1_u64 << attempt.min(7);
     let random = getrandom::u32().unwrap_or_default();
-    tokio::time::sleep(std::time::Duration::from_millis(1 + u64::from(random) % most)).await;
+    tokio::time::sleep(Duration::from_millis(1 + u64::from(random) % most)).await;
 }
 
 async fn append_once(client: &mut Client, asked: &Append) -> Result<u64, StoreError> {

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{MutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config};
@@ -47,6 +47,7 @@ struct Inner {
     tls: DatabaseTls,
     idle: Mutex<Vec<Client>>,
     free: Arc<Semaphore>,
+    appending: tokio::sync::Mutex<()>,
 }
 
 impl Database {
@@ -71,7 +72,15 @@ impl Database {
         config.application_name("bailiwick-hub").connect_timeout(STATEMENT);
         let tls = DatabaseTls::new(authorities).map_err(DatabaseFault::Authorities)?;
         let free = Arc::new(Semaphore::new(size));
-        Ok(Self { inner: Arc::new(Inner { config, tls, idle: Mutex::default(), free }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                config,
+                tls,
+                idle: Mutex::default(),
+                free,
+                appending: tokio::sync::Mutex::default(),
+            }),
+        })
     }
 
     /// A connection, of the pool or new.
@@ -107,6 +116,14 @@ impl Database {
         };
         let late = |_| StoreError::Down("no connection in time".to_owned());
         Ok(timeout(STATEMENT, connecting).await.map_err(late)??)
+    }
+
+    /// The turn to append to the log. Requests of one hub wait here in the order they came, so that only other hubs can be quicker.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if it does not come within `patience`.
+    pub async fn turn(&self, patience: Duration) -> Result<MutexGuard<'_, ()>, StoreError> {
+        timeout(patience, self.inner.appending.lock()).await.map_err(|_| StoreError::Conflict)
     }
 
     /// Does `work` on a connection, within the time of a request.

@@ -24,7 +24,7 @@ async fn busy_machine(fleet: &Fleet, hub: &RunningHub) -> (Identity, [String; 2]
     assert_eq!(caller.post("/v1/heads", &json!({"heads": [head]})).await.unwrap().0, 204);
     let ids = [new_id(), new_id()];
     for id in &ids {
-        let call = json!({"id": id, "server": HOSTILE, "tool": HOSTILE, "arguments": {"text": HOSTILE}, "arguments_sha256": digest,
+        let call = json!({"id": id, "server": "notes-server", "tool": "write_note", "arguments": {"text": HOSTILE}, "arguments_sha256": digest,
             "pins": digest, "policy": digest, "reason": HOSTILE, "ttl_s": 600});
         let (status, said) = caller.post("/v1/approvals", &call).await.unwrap();
         assert_eq!(status, 200, "{said}");
