@@ -49,7 +49,7 @@ function server(one) {
 
 function machine(one) {
   const told = one.inventory;
-  return h("article", { class: "card" }, h("header", {}, h("h3", {}, short(one.member)), " ", pill("plain", one.role)),
+  return h("article", { class: "card" }, h("header", {}, h("h2", {}, short(one.member)), " ", pill("plain", one.role)),
     h("dl", { class: "pairs" }, pair("Labels", seen((one.labels || []).join(", ") || "none", { most: 200 })),
       pair("Seen", one.seen_ms ? ago(us(one.seen_ms)) : "it has reported nothing"),
       told && pair("Version", seen(told.version, { most: 60 })), told && pair("Log", [plural(told.log_size, "entry", "entries"), " ", short(told.log_root)])),
@@ -84,7 +84,7 @@ function call(one, again) {
   };
   const buttons = h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", on: { click: () => decide(true) } }, "Allow once"), h("button", { type: "button", class: "danger", on: { click: () => decide(false) } }, "Deny"));
   const left = Math.max(0, Math.round((one.expires_ms - Date.now()) / 1000));
-  return h("article", { class: "card ask", "data-id": request.id }, h("header", {}, h("h3", {}, seen(request.tool, { most: 120 })), h("span", { class: "faint" }, "of ", seen(request.server, { most: 80 }), " on ", short(one.machine)), h("span", { class: "push" }), pill("plain", `${left} s left`)),
+  return h("article", { class: "card ask", "data-id": request.id }, h("header", {}, h("h2", {}, seen(request.tool, { most: 120 })), h("span", { class: "faint" }, "of ", seen(request.server, { most: 80 }), " on ", short(one.machine)), h("span", { class: "push" }), pill("plain", `${left} s left`)),
     h("p", {}, seen(request.reason, { most: 400, lines: true })), block(JSON.stringify(request.arguments, null, 2), "Arguments"),
     h("dl", { class: "pairs" }, pair("Policy", short(request.policy)), pair("Pins", short(request.pins))), note, buttons);
 }

@@ -31,10 +31,13 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
 
-/// Whether this is a name: 1 to 128 letters, digits and `._:/@+-`, so that terminals and log lines take it as it is.
+/// Whether this is a name: 1 to 128 letters, digits and `._:/@+-`, so that terminals and log lines take it as it is. It is no
+/// path that leads upwards or from the root.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=128).contains(&text.len())
+        && !text.starts_with('/')
+        && text.split('/').all(|part| part != "." && part != "..")
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte))
 }
 
