@@ -1,5 +1,6 @@
 //! Ids that hubs and machines draw, and the texts that requests may bring.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::database::StoreError;
@@ -49,6 +50,28 @@ pub fn is_session(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
+/// Whether these are labels: at most 32 names.
+#[must_use]
+pub fn are_labels(labels: &BTreeSet<String>) -> bool {
+    labels.len() <= 32 && labels.iter().all(|label| is_name(label))
+}
+
+/// Whether this is a SPIFFE id, as its standard writes one: a trust domain in lower case, and a path without empty or relative parts.
+#[must_use]
+pub fn is_spiffe_id(text: &str) -> bool {
+    let Some((domain, path)) = text.strip_prefix("spiffe://").and_then(|rest| rest.split_once('/')) else {
+        return false;
+    };
+    let is_part = |part: &str| {
+        !matches!(part, "" | "." | "..")
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+    };
+    text.len() <= 255
+        && is_part(domain)
+        && !domain.bytes().any(|byte| byte.is_ascii_uppercase())
+        && path.split('/').all(is_part)
+}
+
 /// Whether this is text for people: at most `most` bytes, no control characters but line feeds and tabs.
 #[must_use]
 pub fn is_text(text: &str, most: usize) -> bool {
@@ -82,8 +105,24 @@ mod tests {
             assert!(!is_id(wrong), "{wrong:?}");
         }
         assert!(is_name("@scope/server:1.2.3"));
-        for wrong in ["", "a b", "a'b", "a\u{202e}b", "a\nb", "a;b", &"a".repeat(129)] {
+        for wrong in ["", "a b", "a'b", "a\u{202e}b", "a\nb", "a;b", "../a", "a/./b", "/a", &"a".repeat(129)]
+        {
             assert!(!is_name(wrong), "{wrong:?}");
+        }
+        assert!(
+            is_session("1790000000-0a1b2c3d") && !is_session(".a") && !is_session("a/b") && !is_session("")
+        );
+        assert!(is_spiffe_id("spiffe://example.org/ns/a/sa/Machine_1"));
+        for wrong in [
+            "spiffe://a",
+            "spiffe://a/",
+            "spiffe://A/b",
+            "spiffe:///b",
+            "spiffe://a/../b",
+            "spiffe://a/b'",
+            "http://a/b",
+        ] {
+            assert!(!is_spiffe_id(wrong), "{wrong:?}");
         }
         assert!(is_text("a\nb\tü", 10) && !is_text("\u{1b}[2J", 10) && !is_text("abc", 2));
         assert!(is_digest(&"0f".repeat(32)) && !is_digest(&"0F".repeat(32)));

@@ -57,8 +57,7 @@ pub async fn make_token(hub: &Hub, by: &str, wish: &TokenWish) -> Result<Hash, H
             format!("a token is good for 1 to {MAX_TOKEN_S} seconds"),
         ));
     }
-    if wish.role == Role::Hub || wish.labels.len() > 32 || !wish.labels.iter().all(|label| id::is_name(label))
-    {
+    if wish.role == Role::Hub || !id::are_labels(&wish.labels) {
         return Err(HubError::wrong(
             "token-role",
             "a token is for a machine, an approver or an admin, with at most 32 plain labels",
@@ -161,9 +160,12 @@ pub async fn admit_subject(
     labels: &BTreeSet<String>,
 ) -> Result<String, HubError> {
     let own = format!("spiffe://{}/", hub.keys.settings.name);
-    let is_plain = subject.len() <= 255 && subject.bytes().all(|byte| byte.is_ascii_graphic());
-    if !subject.starts_with("spiffe://") || subject.starts_with(&own) || !is_plain || role == Role::Hub {
-        return Err(HubError::wrong("subject", "a SPIFFE id of another trust domain is wanted, and a role"));
+    if !id::is_spiffe_id(subject) || subject.starts_with(&own) || role == Role::Hub || !id::are_labels(labels)
+    {
+        return Err(HubError::wrong(
+            "subject",
+            "a SPIFFE id of another trust domain is wanted, a role, and at most 32 plain labels",
+        ));
     }
     let member = id::draw()?;
     insert_member(hub, &member, role, "spiffe", subject, None, labels).await?;
