@@ -266,7 +266,7 @@ impl Gate {
         let Some(budget) = entry.rules.fleet_budget() else { return Ok(()) };
         let spent = match &self.meter {
             Some(meter) => meter.spend(budget),
-            None => Err("this machine is not enrolled in a fleet: `bailiwick enroll`".to_owned()),
+            None => Err("nothing here can spend of it; `bailiwick wrap` does, on a machine that is enrolled".to_owned()),
         };
         spent.map_err(|why| {
             let tool = &entry.name;

@@ -12,6 +12,7 @@ pub mod child;
 pub mod journal;
 mod plain_user;
 mod poorer;
+pub mod postgres;
 mod skip;
 mod world;
 

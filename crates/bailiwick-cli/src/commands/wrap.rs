@@ -10,6 +10,7 @@ mod approver;
 mod authority;
 mod choose;
 mod explain;
+mod fleet;
 mod gate;
 mod isolate;
 mod listen;
@@ -37,6 +38,7 @@ use bailiwick_policy::plan::Plan;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
+use self::fleet::FleetPart;
 pub(super) use self::choose::has_manifest;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
@@ -68,32 +70,41 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
         let is_elsewhere = args.url.is_some();
         return Ok(if is_elsewhere { explain::answer_elsewhere(&server) } else { explain::answer(&server) });
     }
-    if let Some(address) = args.listen {
-        return listen_on(args, server, address);
+    let answer = match args.listen {
+        Some(address) => listen_on(args, Arc::clone(&server), address),
+        None => serve_client(args, &server),
+    };
+    if let Some(fleet) = &server.fleet {
+        fleet.end();
     }
+    answer
+}
+
+/// Serves the client on stdin and stdout.
+fn serve_client(args: &Wrap, server: &Arc<WrappedServer>) -> anyhow::Result<Answer> {
     let journal = match open_journal(args) {
         Ok(journal) => journal,
         Err(fault) => return stand_in(args, &format!("{fault:#}; nothing was started")),
     };
-    let gate = match gate::Gate::new(args, &server, &journal) {
+    let gate = match gate::Gate::new(args, server, &journal) {
         Ok(gate) => gate,
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     let began = server.began(args);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     if args.url.is_some() {
-        let answer = remote::relay(args, &server, gate, &journal);
+        let answer = remote::relay(args, server, gate, &journal);
         let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
         journal.close()?;
         return Ok(answer);
     }
     if args.restart == Restart::OnFailure {
-        let answer = restart::relay(&server, gate, &journal)?;
+        let answer = restart::relay(server, gate, &journal)?;
         journal.close()?;
         return Ok(answer);
     }
-    let answer = match start(&server, &server.asked, &gate.serving(), &journal) {
-        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
+    let answer = match start(server, &server.asked, &gate.serving(), &journal) {
+        Ok((launched, pipes)) => supervise::relay(server, gate, launched, pipes, &journal)?,
         Err(error) => {
             journal.append(Event::new(RecordKind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
@@ -134,6 +145,8 @@ struct WrappedServer {
     code: ProjectCode,
     /// The process that holds the secrets of all its sandboxes.
     secrets: Option<Arc<BrokerProcess>>,
+    /// What the fleet has to do with it, on a machine that is enrolled.
+    fleet: Option<Arc<FleetPart>>,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
@@ -203,6 +216,7 @@ impl WrappedServer {
             None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
         };
         let is_recorded = !args.no_journal;
+        let fleet = if args.explain { None } else { FleetPart::open()? };
         Ok(Self {
             name,
             identity,
@@ -213,6 +227,7 @@ impl WrappedServer {
             groups,
             code,
             secrets,
+            fleet,
             notes,
             is_recorded,
         })

@@ -5,7 +5,7 @@ use bailiwick_fleet::entry::Role;
 use bailiwick_fleet::protocol::{ApprovalRequest, BudgetUnit, LeaseRequest};
 use serde_json::{Value, json};
 
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::world::{Caller, Fleet, new_id, run};
 
 fn call(ttl_s: u64) -> ApprovalRequest {

@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::hostile::{memory, program, raise_descriptor_limit};
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::random::Random;
 use crate::world::{Fleet, Identity, NAME, new_id, run, until};
 

@@ -8,7 +8,7 @@ use bailiwick_fleet::entry::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::world::{Caller, Fleet, new_id, run, until};
 
 const TEXTS: [&str; 8] = [

@@ -10,7 +10,7 @@ use bailiwick_hub::publish::{PublishError, Publisher};
 use bailiwick_hub::{recover, sequence};
 use std::sync::Arc;
 
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::world::{Caller, Fleet, RunningHub, new_id, run, until};
 
 fn bundle(name: &str) -> EntryBody {

@@ -6,7 +6,7 @@ use bailiwick_hub::service;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SanType};
 use serde_json::json;
 
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::world::{Caller, Fleet, Identity, RunningHub, new_id, run};
 
 async fn token(hub: &RunningHub, role: Role, ttl_s: u64) -> String {

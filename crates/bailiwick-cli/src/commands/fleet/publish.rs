@@ -86,9 +86,7 @@ fn guardrails(file: &Path) -> Result<bailiwick_policy::finding::Source, FleetFau
     let source = input::read(file).map_err(|fault| FleetFault::input(fault.refusal()))?;
     match bailiwick_guardrails::compile_text(source.text()) {
         Ok(_) => Ok(source),
-        Err(findings) => {
-            Err(FleetFault::input(input::InputError::wrong(source, findings).refusal()))
-        }
+        Err(findings) => Err(FleetFault::input(input::InputError::Wrong(source, findings).refusal())),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn serve(
     // What is wrong with the manifest is said now, not to the first client.
     drop(Gate::new(args, &server, journal)?);
     let counts = Arc::new(RelayCounts::default());
-    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal, None);
     let how = until_signalled(|stop| async move {
         let listening = kept_from_sandboxes(Listening::bind(address).await?)?;
         let (token, file) = fresh_token(&listening)?;

@@ -66,6 +66,11 @@ impl KeptPins {
         pinned.map(|digest| digest.to_string()).unwrap_or_default()
     }
 
+    /// The digest of everything that is pinned.
+    pub(super) fn surface_digest(&self) -> Digest {
+        self.locked().server.surface_digest()
+    }
+
     fn locked(&self) -> MutexGuard<'_, PinState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -25,6 +25,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
     ("bailiwick-fleet", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
+    ("bailiwick-member", &["bailiwick-fleet", "bailiwick-journal", "bailiwick-remote"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
     ("bailiwick-clients", &[]),
@@ -99,6 +100,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-door",
             "bailiwick-egress",
             "bailiwick-export",
+            "bailiwick-fleet",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -107,6 +109,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-learn",
             "bailiwick-scan",
             "bailiwick-mcp",
+            "bailiwick-member",
             "bailiwick-page",
             "bailiwick-pins",
             "bailiwick-remote",

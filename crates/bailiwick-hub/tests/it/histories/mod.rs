@@ -16,7 +16,7 @@ use bailiwick_fleet::entry::Role;
 use bailiwick_hub::database::Database;
 use tokio::sync::Semaphore;
 
-use crate::postgres::Postgres;
+use bailiwick_testkit::postgres::Postgres;
 use crate::proxy::Proxy;
 use crate::random::Random;
 use crate::world::{Fleet, Identity, run};
