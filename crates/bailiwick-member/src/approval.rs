@@ -201,41 +201,4 @@ fn plain(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(tool: &str, arguments: &[u8]) -> WaitingCall {
-        WaitingCall {
-            server: "s".to_owned(),
-            tool: tool.to_owned(),
-            shown: Value::Null,
-            arguments_sha256: Hash::sha256(arguments),
-            pins: Hash::sha256(b"pins"),
-            policy: Hash::sha256(b"policy"),
-            reason: String::new(),
-        }
-    }
-
-    #[test]
-    fn a_question_is_bound_to_everything_that_it_is_about() {
-        let base = call("t", b"1");
-        let others = [
-            call("u", b"1"),
-            call("t", b"2"),
-            WaitingCall { server: "st".to_owned(), tool: String::new(), ..base.clone() },
-            WaitingCall { pins: Hash::sha256(b"other"), ..base.clone() },
-            WaitingCall { policy: Hash::sha256(b"other"), ..base.clone() },
-        ];
-        assert_eq!(binding(&base), binding(&WaitingCall { reason: "why".to_owned(), ..base.clone() }));
-        for other in others {
-            assert_ne!(binding(&base), binding(&other), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn a_reason_is_cut_between_letters() {
-        assert_eq!(plain("a\u{1b}[2Jb\n"), "a[2Jb");
-        let long = plain(&"ü".repeat(1000));
-        assert!(long.len() <= MAX_REASON && long.chars().all(|letter| letter == 'ü'), "{}", long.len());
-    }
-}
+mod tests;

@@ -257,3 +257,6 @@ fn unavailable(base: &Endpoint, body: &[u8]) -> String {
     let said = serde_json::from_slice::<Refusal>(body).map(plain).map(|refusal| refusal.to_string());
     format!("`{}` answers 503: {}", base.origin(), said.unwrap_or_else(|_| "no reason is given".to_owned()))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
