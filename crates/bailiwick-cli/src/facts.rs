@@ -20,6 +20,9 @@ use bailiwick_policy::path::Root;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// The enrolment that holds for every user of this host.
+const FLEET_OF_HOST: &str = "/etc/bailiwick/fleet";
+
 /// One `--set NAME=PATH`.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
@@ -230,6 +233,20 @@ pub(crate) fn unusual_directories() -> Vec<(String, String)> {
 /// The user's own settings.
 pub(crate) fn settings_file() -> Option<PathBuf> {
     Some(own_dirs().config?.join("config.toml"))
+}
+
+/// Where the machine's enrolment in a fleet is: for all users of the host if that directory is there, else for this user.
+pub(crate) fn fleet_dir() -> Option<PathBuf> {
+    let of_host = PathBuf::from(FLEET_OF_HOST);
+    // Whatever cannot be told about it (no right to look) counts as there: a reader then fails, and does not go without rules.
+    let is_absent =
+        matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == std::io::ErrorKind::NotFound);
+    if is_absent { Some(own_dirs().config?.join("fleet")) } else { Some(of_host) }
+}
+
+/// Where a person's identity at the hub is: an approver's or an admin's. It narrows nothing.
+pub(crate) fn fleet_person_dir() -> Option<PathBuf> {
+    Some(own_dirs().config?.join("fleet").join("person"))
 }
 
 /// The user's home.

@@ -15,6 +15,7 @@
 //! | [`protocol`] | requests and answers between machine and hub |
 //! | [`admin`] | requests of people and hubs beside those |
 //! | [`inventory`] | where machines differ |
+//! | [`enrolment`] | `fleet.toml`: which fleet a machine belongs to |
 //!
 //! Fails closed when: an entry has an unknown version or is not in its canonical form, a signature or a proof does not verify, or
 //! a file is longer or shorter than its place in the tree says.
@@ -40,6 +41,7 @@
 
 pub mod admin;
 pub mod checkpoint;
+pub mod enrolment;
 pub mod entry;
 mod hash;
 pub mod inventory;

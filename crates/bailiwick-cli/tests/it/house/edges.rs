@@ -23,7 +23,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("bailiwick-door", &[]),
     ("bailiwick-page", &[]),
     ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
-    ("bailiwick-fleet", &[]),
+    ("bailiwick-fleet", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
