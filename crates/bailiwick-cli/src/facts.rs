@@ -244,6 +244,11 @@ pub(crate) fn fleet_dir() -> Option<PathBuf> {
     if is_absent { Some(own_dirs().config?.join("fleet")) } else { Some(of_host) }
 }
 
+/// Whether this is the enrolment of all users: it is there, whatever is in it.
+pub(crate) fn is_fleet_of_host(dir: &std::path::Path) -> bool {
+    dir == std::path::Path::new(FLEET_OF_HOST)
+}
+
 /// Where a person's identity at the hub is: an approver's or an admin's. It narrows nothing.
 pub(crate) fn fleet_person_dir() -> Option<PathBuf> {
     Some(own_dirs().config?.join("fleet").join("person"))

@@ -83,6 +83,15 @@ impl PinnedServer {
         ServerSurface { instructions, tools, prompts, resources }
     }
 
+    /// The digest by which a fleet reviews and revokes what was pinned.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn reviewed_digest(
+        &self,
+    ) -> Result<bailiwick_fleet::Hash, bailiwick_fleet::entry::EntryError> {
+        let instructions = self.pinned.instructions.as_ref().and_then(Value::as_str);
+        bailiwick_fleet::entry::surface_digest(instructions, &self.pinned.tools)
+    }
+
     /// What the server says now, as far as it is known.
     pub(crate) fn surface_now(&self) -> ServerSurface {
         let mut now = self.surface();

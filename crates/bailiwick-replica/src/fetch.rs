@@ -37,8 +37,8 @@ pub enum FetchError {
     #[error("`{0}` answers {1}")]
     Status(String, StatusCode),
     /// It takes too long.
-    #[error("`{0}` took longer than {} s", WHOLE.as_secs())]
-    Slow(String),
+    #[error("`{0}` took longer than {1} s")]
+    Slow(String, u64),
 }
 
 /// A web server that has the log.
@@ -102,6 +102,8 @@ impl<'a> LogSource<'a> {
             let bytes = answered.body.read(if is_known { 0 } else { most }).await?;
             Ok((answered.status, bytes, new_tag))
         };
-        tokio::time::timeout(WHOLE, whole).await.map_err(|_| FetchError::Slow(url.clone()))?
+        tokio::time::timeout(WHOLE, whole)
+            .await
+            .map_err(|_| FetchError::Slow(url.clone(), WHOLE.as_secs()))?
     }
 }

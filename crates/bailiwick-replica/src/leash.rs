@@ -37,8 +37,9 @@ struct Held {
     /// Why it has to end.
     why: OnceLock<String>,
     over: CancellationToken,
+    journal: OnceLock<Journal>,
     /// Its threads run as long as this is held.
-    _replica: Option<Replica>,
+    replica: Option<Replica>,
 }
 
 /// The time that passes though the clock is moved back.
@@ -48,28 +49,40 @@ struct Clock {
 }
 
 impl Leash {
-    /// Holds a server that was started with these rules, and looks at the log from now on. Forks and rollbacks go into `journal`.
+    /// Holds a server that was started with these rules, and looks at the log from now on.
     ///
     /// # Errors
     /// If there can be no thread.
-    pub fn new(replica: &Replica, started: ServerRules, journal: &Journal) -> std::io::Result<Self> {
-        let leash = Self::held(
-            replica.enrolment().name.clone(),
-            replica.enrolment().authoritative,
-            started,
-            Some(replica.clone()),
-        );
-        let (glancing, journal) = (Arc::downgrade(&leash.0), journal.clone());
+    pub fn new(replica: &Replica, started: ServerRules) -> std::io::Result<Self> {
+        let enrolment = replica.enrolment();
+        let machine = (enrolment.name.clone(), enrolment.authoritative);
+        let leash = Self::held(machine, started, Some(replica.clone()));
+        let (glancing, finding) = (Arc::downgrade(&leash.0), Arc::downgrade(&leash.0));
+        let on_finding = move |found: &LogFinding| {
+            if let Some(journal) = finding.upgrade().as_ref().and_then(|held| held.journal.get()) {
+                record(journal, found);
+            }
+        };
         let on_glance = move |copy: &LogCopy| {
             if let Some(held) = glancing.upgrade() {
                 held.look(copy);
             }
         };
-        replica.watch(move |finding| record(&journal, finding), on_glance)?;
+        replica.watch(on_finding, on_glance)?;
         Ok(leash)
     }
 
-    fn held(machine: String, is_authoritative: bool, started: ServerRules, replica: Option<Replica>) -> Self {
+    /// Records forks and rollbacks there from now on.
+    pub fn record_in(&self, journal: &Journal) {
+        // The first journal is that of the server.
+        drop(self.0.journal.set(journal.clone()));
+    }
+
+    fn held(
+        (machine, is_authoritative): (String, bool),
+        started: ServerRules,
+        replica: Option<Replica>,
+    ) -> Self {
         let valid_until_ms = AtomicU64::new(started.valid_until_ms.unwrap_or(u64::MAX));
         Self(Arc::new(Held {
             machine,
@@ -80,7 +93,8 @@ impl Leash {
             valid_until_ms,
             why: OnceLock::new(),
             over: CancellationToken::new(),
-            _replica: replica,
+            journal: OnceLock::new(),
+            replica: replica,
         }))
     }
 
@@ -99,7 +113,7 @@ impl Leash {
     /// Notes what the server says of itself, see [`bailiwick_fleet::entry::surface_digest`].
     pub fn note_surface(&self, surface: Hash) {
         *self.0.surface.lock().unwrap_or_else(PoisonError::into_inner) = Some(surface);
-        if let Some(replica) = &self.0._replica {
+        if let Some(replica) = &self.0.replica {
             self.0.look(&replica.copy());
         }
     }
@@ -177,4 +191,23 @@ fn record(journal: &Journal, finding: &LogFinding) {
     let reason = format!("{} offers another fleet's log: {}", finding.source, finding.message);
     // That it cannot be recorded is said by the journal itself.
     drop(journal.append(Event::new(RecordKind::Fault).with_code(finding.code.clone()).with_reason(reason)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_moved_back_gains_no_time() {
+        let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+        let ahead = Clock { began_ms: now_ms() + 3_600_000, began };
+        assert!(
+            ahead.now_ms() >= now_ms() + 3_600_000,
+            "the clock said so at the start, and 100 s have passed since"
+        );
+        let usual = Clock { began_ms: now_ms() - 100_000, began };
+        assert!(usual.now_ms() < now_ms() + 1_000);
+    }
 }

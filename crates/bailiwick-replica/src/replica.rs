@@ -259,7 +259,10 @@ async fn look_at_all(client: &Client, store: &CopyStore) -> Result<Refreshed, Re
         match tokio::time::timeout(most, looked).await {
             Err(_) => refreshed.faults.push(format!("`{base}` took longer than {} s", most.as_secs())),
             Ok(Ok(Look { copy, tag })) => {
-                tag.map_or_else(|| tags.remove(base), |tag| tags.insert(base.clone(), tag));
+                match tag {
+                    Some(tag) => tags.insert(base.clone(), tag),
+                    None => tags.remove(base),
+                };
                 if let Some(copy) = copy {
                     store.save(&copy)?;
                     head = Some(copy.head.clone());

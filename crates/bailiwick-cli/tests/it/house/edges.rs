@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -25,6 +25,17 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
     ("bailiwick-fleet", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
+    (
+        "bailiwick-replica",
+        &[
+            "bailiwick-fleet",
+            "bailiwick-guard",
+            "bailiwick-journal",
+            "bailiwick-manifest",
+            "bailiwick-policy",
+            "bailiwick-remote",
+        ],
+    ),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
     ("bailiwick-clients", &[]),
@@ -84,7 +95,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
         ],
     ),
     ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
-    (TESTKIT, &["bailiwick-journal"]),
+    (TESTKIT, &["bailiwick-fleet", "bailiwick-journal"]),
     (
         "bailiwick-cli",
         &[
@@ -99,6 +110,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-door",
             "bailiwick-egress",
             "bailiwick-export",
+            "bailiwick-fleet",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -110,6 +122,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-page",
             "bailiwick-pins",
             "bailiwick-remote",
+            "bailiwick-replica",
             "bailiwick-store",
             "bailiwick",
         ],
