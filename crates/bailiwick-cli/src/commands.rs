@@ -14,7 +14,11 @@ mod doctor;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
+mod enroll;
+#[cfg(target_os = "linux")]
 pub(crate) mod export;
+#[cfg(target_os = "linux")]
+mod fleet;
 mod guard;
 mod hook;
 mod import;
@@ -104,6 +108,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Purge(args) => purge::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Enroll(args) => enroll::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Fleet(args) => fleet::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Export(_) => match companion::become_one(companion::EXPORT)? {},
         #[cfg(target_os = "linux")]
         Command::RefreshFleet => {
@@ -123,7 +131,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Logout(_)
         | Command::Wrap(_)
         | Command::Console(_)
+        | Command::Enroll(_)
         | Command::Export(_)
+        | Command::Fleet(_)
         | Command::Top(_)
         | Command::Ps(_)
         | Command::Purge(_)

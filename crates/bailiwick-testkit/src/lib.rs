@@ -14,6 +14,7 @@ pub mod fleet;
 pub mod journal;
 mod plain_user;
 mod poorer;
+pub mod postgres;
 mod skip;
 mod world;
 

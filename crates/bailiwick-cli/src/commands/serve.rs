@@ -9,6 +9,7 @@ mod explain;
 pub(crate) mod fixture;
 mod http;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,6 +125,8 @@ fn shown(args: &Serve, granted: &Granted, cwd: &Path, journal: &Journal) -> Opti
         project: Some(cwd.display().to_string()),
         calls: 0,
         denials: 0,
+        manifest_hash: None,
+        enforcement: BTreeMap::new(),
         is_served: true,
     };
     RunningFile::begin(&server).ok()

@@ -46,8 +46,11 @@ impl Gate {
         let session = facts::home().into_iter().fold(session, Session::with_home);
         let leash = server.leash.clone();
         let pins = KeptPins::open(&server.name, &server.identity, journal)?.held_by(leash.clone());
-        let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
+        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
+        let redactor = Arc::new(redactor(server, given.clone()));
+        let approvals = Approvals::new(server, pins.clone(), state()?, Arc::clone(&redactor))?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
+        let builder = server.fleet.iter().fold(builder, |builder, fleet| builder.meter(fleet.meter()));
         let builder = checked.tools().iter().fold(builder, |builder, tool| {
             let rules = Rules::for_tool(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
             builder.tool_with(RemoteTool::new(tool.name()), rules)
@@ -65,8 +68,6 @@ impl Gate {
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
-        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
-        let redactor = Arc::new(redactor(server, given.clone()));
         let in_flight = no_calls();
         let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { no_calls() };
         Ok(Self {

@@ -51,7 +51,7 @@ pub(super) fn serve(
     drop(Gate::new(args, &server, journal)?);
     let kept = Arc::clone(&server);
     let counts = Arc::new(RelayCounts::default());
-    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal, None);
     let how = until_signalled(|stop| async move {
         if let Some(leash) = server.leash.clone() {
             let stop = stop.clone();

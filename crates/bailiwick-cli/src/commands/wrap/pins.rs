@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bailiwick_fleet::Hash;
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Event, RecordKind};
@@ -72,10 +73,8 @@ impl KeptPins {
 
     /// Tells the leash what was pinned, once all tools are known.
     fn tell_leash(&self, state: &PinState) {
-        if let (Some(leash), true) = (&self.0.leash, state.server.is_complete)
-            && let Ok(surface) = state.server.reviewed_digest()
-        {
-            leash.note_surface(surface);
+        if let (Some(leash), true) = (&self.0.leash, state.server.is_complete) {
+            leash.note_surface(Hash::from_bytes(*state.server.surface_digest().as_bytes()));
         }
     }
 
@@ -84,6 +83,11 @@ impl KeptPins {
         let state = self.locked();
         let pinned = state.server.tool(tool).map(|pinned| Digest::sha256(pinned.to_string().as_bytes()));
         pinned.map(|digest| digest.to_string()).unwrap_or_default()
+    }
+
+    /// The digest of everything that is pinned.
+    pub(super) fn surface_digest(&self) -> Digest {
+        self.locked().server.surface_digest()
     }
 
     fn locked(&self) -> MutexGuard<'_, PinState> {

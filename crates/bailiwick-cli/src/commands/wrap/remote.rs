@@ -40,7 +40,7 @@ pub(super) fn relay(
     let log = ServerLog::open(&server.name, Arc::clone(&gate.redactor), server.is_recorded);
     let stop = CancellationToken::new();
     let remote = remote_server(args, (&server.identity, gate.given.clone()), &log, stop.clone())?;
-    let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(server, &server.identity, std::process::id(), journal, None);
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);

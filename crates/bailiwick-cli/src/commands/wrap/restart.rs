@@ -79,7 +79,7 @@ pub(super) fn relay(server: &Arc<WrappedServer>, gate: Gate, journal: &Journal) 
     })?;
     let (running, last) = (instances.running(), Arc::clone(&instances.last));
     let (over, asked) = (instances.over.clone(), instances.asked.clone());
-    let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(server, &server.identity, std::process::id(), journal, None);
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);

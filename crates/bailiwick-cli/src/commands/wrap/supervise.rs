@@ -65,7 +65,7 @@ pub(super) fn relay(
     let errors = log.follow(pipes.stderr);
     let refused = SandboxRefusals::record(&mut launched, &server.name, journal, gate.serving());
     let instances = split(server, &gate, journal, &log)?;
-    let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
+    let shown = RunState::begin(server, &server.identity, launched.pid(), journal, Some(launched.status()));
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 29] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -36,6 +36,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "bailiwick-remote",
         ],
     ),
+    ("bailiwick-member", &["bailiwick-fleet", "bailiwick-journal", "bailiwick-remote"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
     ("bailiwick-clients", &[]),
@@ -119,6 +120,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "bailiwick-learn",
             "bailiwick-scan",
             "bailiwick-mcp",
+            "bailiwick-member",
             "bailiwick-page",
             "bailiwick-pins",
             "bailiwick-remote",
