@@ -123,7 +123,8 @@ pub(crate) fn journal_dir() -> Option<PathBuf> {
 /// Where Bailiwick keeps what is its own: keys, journal, trust, settings. Settings of agent-bridle grant too.
 pub(crate) fn kept_dirs() -> impl Iterator<Item = PathBuf> {
     let own = own_dirs();
-    [own.state, own.config, bridle_dir(own.home)].into_iter().flatten()
+    let fleet = fleet_dir().filter(|dir| is_fleet_of_host(dir));
+    [own.state, own.config, bridle_dir(own.home), fleet].into_iter().flatten()
 }
 
 #[cfg(target_os = "linux")]

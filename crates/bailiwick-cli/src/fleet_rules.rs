@@ -15,6 +15,7 @@ use bailiwick_replica::{ClientMaker, CopyStore, Leash, Replica, ServerIdentity, 
 
 use crate::facts::{self, Setting};
 use crate::input;
+use crate::render::escape;
 
 /// The command that looks at the log once, for processes that end too soon for that.
 pub(crate) const REFRESH: &str = "refresh-fleet";
@@ -73,15 +74,39 @@ pub(crate) fn client_maker() -> ClientMaker {
     })
 }
 
-/// `bailiwick refresh-fleet`: one look at the log.
+/// `bailiwick refresh-fleet`, and what `enroll` ends with: one look at the log, however long it takes.
 ///
 /// # Errors
-/// If nothing can be fetched or kept here.
+/// If there is no copy then.
 pub(crate) fn refresh_once() -> anyhow::Result<()> {
-    if let Some(enrolment) = enrolment()? {
-        bailiwick_replica::refresh(&store(&enrolment)?, &client_maker())?;
-    }
+    let Some(enrolment) = enrolment()? else { return Ok(()) };
+    let store = store(&enrolment)?;
+    let refreshed = bailiwick_replica::refresh(&store, &client_maker())?;
+    let faults = refreshed.map(|refreshed| refreshed.faults.join("; ")).unwrap_or_default();
+    anyhow::ensure!(store.load()?.is_some(), "there is no copy of the fleet's log yet: {faults}");
     Ok(())
+}
+
+/// The copy of the log in a few lines: how far it goes, how old it is, and what was found wrong.
+pub(crate) fn copy_in_words() -> anyhow::Result<String> {
+    let Some(enrolment) = enrolment()? else { return Ok(String::new()) };
+    let store = store(&enrolment)?;
+    let Some(copy) = store.load()? else {
+        return Ok("  no copy of the log: nothing starts until there is one\n".to_owned());
+    };
+    let head = copy.head();
+    let age_s = (facts::now_us() / 1000).saturating_sub(head.fresh_ms) / 1000;
+    let findings = store.findings();
+    let found = findings.iter().map(|found| {
+        format!(
+            "  {}: {} offers another log: {}\n",
+            found.code,
+            escape::line(&found.source),
+            escape::line(&found.message)
+        )
+    });
+    let (size, root) = (head.checkpoint.size, head.checkpoint.root);
+    Ok(format!("  log of {size} entries, root {root}, signed {age_s} s ago\n{}", found.collect::<String>()))
 }
 
 /// Has another process look at the log if that is due: this one may end before it would have an answer.

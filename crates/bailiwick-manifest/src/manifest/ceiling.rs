@@ -1,7 +1,7 @@
 //! A manifest under another one that narrows it: the meet of both.
 //!
-//! What both grant is granted. Of limits the lower counts, of stances the stricter, and rules on arguments and constraints of both hold. A ceiling
-//! that declares tools leaves no other tool; one that declares none says nothing of tools by name.
+//! What both grant is granted. Of limits the lower counts, of stances the stricter, and rules on arguments and constraints of both hold; of two
+//! budgets of a fleet, that of the ceiling is spent. A ceiling that declares tools leaves no other tool; one that declares none says nothing of tools by name.
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::limits::Limits;
@@ -58,7 +58,8 @@ impl CheckedTool {
 
 impl Tool {
     fn narrow(&mut self, ceiling: &Self) {
-        let Constraints { max_invocations, only_after, forbidden, confirm } = &ceiling.constraints;
+        let Constraints { max_invocations, only_after, forbidden, confirm, fleet_budget } =
+            &ceiling.constraints;
         let own = &mut self.constraints;
         own.max_invocations = least(own.max_invocations, *max_invocations);
         for name in only_after.iter().filter(|name| !own.only_after.contains(name)).collect::<Vec<_>>() {
@@ -67,6 +68,7 @@ impl Tool {
         }
         own.forbidden |= *forbidden;
         own.confirm |= *confirm;
+        own.fleet_budget = fleet_budget.clone().or_else(|| own.fleet_budget.take());
         self.rules.extend(ceiling.rules.iter().cloned());
         for (argument, access) in &ceiling.arguments {
             self.arguments.entry(argument.clone()).or_insert(*access);

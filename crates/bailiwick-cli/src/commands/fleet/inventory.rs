@@ -13,10 +13,10 @@ use super::{MemberLink, block_on, package_of};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::commands::trust::refused;
-use crate::facts;
 use crate::pin_store::PinFile;
 use crate::render::{json as render_json, style};
 use crate::running;
+use crate::{facts, fleet_rules};
 
 pub(super) fn report(format: AnswerFormat) -> anyhow::Result<Answer> {
     let Some(link) = super::machine()? else {
@@ -81,7 +81,15 @@ pub(in crate::commands) fn servers_here() -> (LogCopy, Vec<InventoryServer>) {
     let mut servers: Vec<InventoryServer> =
         servers.into_values().filter(|server| is_name(&server.server)).collect();
     servers.sort();
-    (LogCopy { size: 0, root: empty_root() }, servers)
+    (copy_here().unwrap_or(LogCopy { size: 0, root: empty_root() }), servers)
+}
+
+/// The copy of the log that is held here, if there is one.
+fn copy_here() -> Option<LogCopy> {
+    let enrolment = fleet_rules::enrolment().ok()??;
+    let copy = fleet_rules::store(&enrolment).ok()?.load().ok()??;
+    let head = &copy.head().checkpoint;
+    Some(LogCopy { size: head.size, root: head.root })
 }
 
 /// Whether a hub takes it as a name.

@@ -4,6 +4,7 @@ mod anchored;
 mod approvals;
 mod hostile;
 mod leases;
+mod revoked;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -34,7 +34,17 @@ impl Fleet {
         let mut enrolment = enrolment(&[&server.url]);
         change(&mut enrolment);
         std::fs::create_dir_all(world.path(".config/bailiwick/fleet")).expect("a directory");
-        world.write(".config/bailiwick/fleet/fleet.toml", &enrolment.to_text());
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["m1".to_owned()]).expect("a certificate");
+        for (name, text) in [
+            ("member.pem", cert.pem()),
+            ("member.key", signing_key.serialize_pem()),
+            ("member.expires", u64::MAX.to_string()),
+            ("fleet.toml", enrolment.to_text()),
+        ] {
+            let file = world.write(&format!(".config/bailiwick/fleet/{name}"), &text);
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+        }
         Self { world, log, server }
     }
 

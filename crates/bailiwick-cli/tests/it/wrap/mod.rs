@@ -98,7 +98,7 @@ impl World {
 
 /// A wrapped server and what it says.
 pub(crate) struct Wrapped {
-    child: Child,
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
