@@ -127,6 +127,9 @@ pub(crate) enum Command {
     Logs(ps::Logs),
     /// Serve a confined shell and other tools to any agent, over the Model Context Protocol
     Serve(serve::Serve),
+    /// Look once at the log of the fleet that this machine is in
+    #[command(hide = true)]
+    RefreshFleet,
     /// Try what this host can hold, and say how to get what is missing
     Doctor(run::Doctor),
     /// Compile a manifest for a sandbox, and say how well that sandbox holds it

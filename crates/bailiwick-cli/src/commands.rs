@@ -113,8 +113,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Fleet(args) => fleet::run(&args),
         #[cfg(target_os = "linux")]
         Command::Export(_) => match companion::become_one(companion::EXPORT)? {},
+        #[cfg(target_os = "linux")]
+        Command::RefreshFleet => {
+            crate::fleet_rules::refresh_once().map(|()| Answer::result(Exit::Fine, String::new()))
+        }
         #[cfg(not(target_os = "linux"))]
-        Command::Demo(_)
+        Command::RefreshFleet
+        | Command::Demo(_)
         | Command::Run(_)
         | Command::Learn(_)
         | Command::Replay(_)

@@ -123,7 +123,8 @@ pub(crate) fn journal_dir() -> Option<PathBuf> {
 /// Where Bailiwick keeps what is its own: keys, journal, trust, settings. Settings of agent-bridle grant too.
 pub(crate) fn kept_dirs() -> impl Iterator<Item = PathBuf> {
     let own = own_dirs();
-    [own.state, own.config, bridle_dir(own.home)].into_iter().flatten()
+    let fleet = fleet_dir().filter(|dir| is_fleet_of_host(dir));
+    [own.state, own.config, bridle_dir(own.home), fleet].into_iter().flatten()
 }
 
 #[cfg(target_os = "linux")]
@@ -242,6 +243,11 @@ pub(crate) fn fleet_dir() -> Option<PathBuf> {
     let is_absent =
         matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == std::io::ErrorKind::NotFound);
     if is_absent { Some(own_dirs().config?.join("fleet")) } else { Some(of_host) }
+}
+
+/// Whether this is the enrolment of all users: it is there, whatever is in it.
+pub(crate) fn is_fleet_of_host(dir: &std::path::Path) -> bool {
+    dir == std::path::Path::new(FLEET_OF_HOST)
 }
 
 /// Where a person's identity at the hub is: an approver's or an admin's. It narrows nothing.

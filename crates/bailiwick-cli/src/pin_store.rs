@@ -85,12 +85,11 @@ impl PinnedServer {
         ServerSurface { instructions, tools, prompts, resources }
     }
 
-    /// The digest of what was pinned: the SHA-256 of it as canonical JSON.
+    /// The digest by which a fleet knows what was pinned: its instructions and tools as canonical JSON. Lists of prompts and resources grow while a
+    /// server runs, so they are no part of it.
     pub(crate) fn surface_digest(&self) -> Digest {
-        let ServerSurface { instructions, tools, prompts, resources } = self.surface();
-        Body::digest_of(&json!({
-            "instructions": instructions, "tools": tools, "prompts": prompts, "resources": resources,
-        }))
+        let ServerSurface { instructions, tools, .. } = self.surface();
+        Body::digest_of(&json!({ "instructions": instructions, "tools": tools }))
     }
 
     /// What the server says now, as far as it is known.

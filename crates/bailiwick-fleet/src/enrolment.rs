@@ -63,7 +63,7 @@ pub struct Enrolment {
     pub quorum: usize,
     /// How old the last look at the log may be before another is due, in milliseconds.
     pub refresh_ms: u64,
-    /// Whether manifests of the log may grant what the machine itself does not.
+    /// Whether grants of the log count. Without it, nothing of the log grants anything.
     pub authoritative: bool,
     /// How old the copy of the log may be for a grant that says nothing of it, in seconds.
     pub max_stale_s: u64,

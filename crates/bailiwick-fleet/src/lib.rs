@@ -9,6 +9,7 @@
 //! | [`entry`] | log entries and their canonical bytes |
 //! | [`merkle`] | tree hashes, inclusion and consistency proofs, the frontier of a growing tree |
 //! | [`tile`] | paths and contents of the log's files |
+//! | [`view`] | a tree that is seen through its tiles alone |
 //! | [`note`] | signed notes: keys, signatures, key ids |
 //! | [`checkpoint`] | heads of the tree: text, signatures, witnesses, and which head may follow which |
 //! | [`state`] | what verified entries mean |
@@ -50,5 +51,6 @@ pub mod note;
 pub mod protocol;
 pub mod state;
 pub mod tile;
+pub mod view;
 
 pub use hash::Hash;

@@ -266,7 +266,8 @@ impl Gate {
         let Some(budget) = entry.rules.fleet_budget() else { return Ok(()) };
         let spent = match &self.meter {
             Some(meter) => meter.spend(budget),
-            None => Err("nothing here can spend of it; `bailiwick wrap` does, on a machine that is enrolled".to_owned()),
+            None => Err("nothing here can spend of it; `bailiwick wrap` does, on a machine that is enrolled"
+                .to_owned()),
         };
         spent.map_err(|why| {
             let tool = &entry.name;

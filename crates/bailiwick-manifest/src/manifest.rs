@@ -4,6 +4,7 @@
 //! this host. Both are all or nothing; a manifest with a finding grants nothing.
 
 mod authority;
+mod ceiling;
 mod check;
 mod client;
 mod hidden;

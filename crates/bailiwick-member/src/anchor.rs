@@ -12,7 +12,9 @@ use std::time::Duration;
 use bailiwick_fleet::checkpoint::{Checkpoint, CheckpointError, Trust};
 use bailiwick_fleet::entry::{Entry, EntryBody, HeadBatch, JournalHead, decode_heads};
 use bailiwick_fleet::merkle::{Frontier, leaf_hash};
-use bailiwick_fleet::tile::{EntryBundle, LogFile, MAX_BUNDLE, MAX_CHECKPOINT, MAX_HEADS, WIDTH, entry_bundles};
+use bailiwick_fleet::tile::{
+    EntryBundle, LogFile, MAX_BUNDLE, MAX_CHECKPOINT, MAX_HEADS, WIDTH, entry_bundles,
+};
 use bailiwick_remote::{Client, Endpoint, OwnTls, Resolver};
 use bytes::Bytes;
 use http::Request;

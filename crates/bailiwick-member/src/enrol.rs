@@ -131,7 +131,8 @@ pub async fn renew(identity: &Identity) -> Result<u64, EnrolError> {
 /// The key of an enrolment that was begun here, or a new one that is kept before it is used.
 fn draft_key(directory: &Path) -> Result<KeyPair, EnrolError> {
     let path = directory.join(DRAFT_KEY);
-    let kept = files::read(&path).map_err(|cause| file_error("read", path.clone(), cause))?.map(Zeroizing::new);
+    let kept =
+        files::read(&path).map_err(|cause| file_error("read", path.clone(), cause))?.map(Zeroizing::new);
     let kept = kept.and_then(|bytes| KeyPair::from_pem(std::str::from_utf8(&bytes).ok()?).ok());
     if let Some(key) = kept {
         return Ok(key);

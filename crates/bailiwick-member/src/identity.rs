@@ -42,7 +42,9 @@ pub enum IdentityError {
         cause: std::io::Error,
     },
     /// Others can read the key.
-    #[error("`{0}` can be read by others: whoever read it is this member; enrol again, and revoke the old member")]
+    #[error(
+        "`{0}` can be read by others: whoever read it is this member; enrol again, and revoke the old member"
+    )]
     Open(PathBuf),
     /// It is not what `bailiwick enroll` writes.
     #[error("`{0}`: {1}; enrol again with `bailiwick enroll --replace`")]
@@ -68,8 +70,7 @@ impl Identity {
         }
         let expires = needed(directory, EXPIRY_FILE)?;
         let expires_ms = std::str::from_utf8(&expires).ok().and_then(|text| text.trim().parse().ok());
-        let wrong_expiry =
-            || IdentityError::Form(directory.join(EXPIRY_FILE), "it is not a time".to_owned());
+        let wrong_expiry = || IdentityError::Form(directory.join(EXPIRY_FILE), "it is not a time".to_owned());
         Ok(Some(Self {
             enrolment,
             certificate: needed(directory, CERTIFICATE_FILE)?,

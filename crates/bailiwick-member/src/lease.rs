@@ -85,7 +85,9 @@ pub enum LeaseError {
     #[error("no random bytes: {0}")]
     Random(getrandom::Error),
     /// A slice is smaller than one call.
-    #[error("a lease of the budget `{budget}` has {amount} at most, and one call costs {cost}: an admin gives the budget larger slices")]
+    #[error(
+        "a lease of the budget `{budget}` has {amount} at most, and one call costs {cost}: an admin gives the budget larger slices"
+    )]
     Small {
         /// The budget.
         budget: String,
@@ -229,12 +231,8 @@ impl Purse {
     }
 
     fn write(&self, stage: Stage) -> Result<(), SpendError> {
-        let file = LeaseFile {
-            member: self.member.clone(),
-            budget: self.budget.clone(),
-            unit: self.unit,
-            stage,
-        };
+        let file =
+            LeaseFile { member: self.member.clone(), budget: self.budget.clone(), unit: self.unit, stage };
         let bytes = serde_json::to_vec(&file).map_err(|why| self.fault(why.into()))?;
         files::replace(&self.path, &bytes).map_err(|why| self.fault(why))
     }
@@ -286,13 +284,7 @@ pub fn held(directory: &Path) -> std::io::Result<Vec<HeldLease>> {
         let read = files::read(&path).ok().flatten().filter(|_| is_lease);
         let file = read.and_then(|bytes| serde_json::from_slice::<LeaseFile>(&bytes).ok());
         if let Some(LeaseFile { budget, unit, stage: Stage::Held { lease, spent }, .. }) = file {
-            found.push(HeldLease {
-                budget,
-                unit,
-                amount: lease.amount,
-                spent,
-                expires_ms: lease.expires_ms,
-            });
+            found.push(HeldLease { budget, unit, amount: lease.amount, spent, expires_ms: lease.expires_ms });
         }
     }
     found.sort_by(|one, other| one.budget.cmp(&other.budget));

@@ -102,11 +102,7 @@ impl Reporter {
     ///
     /// # Errors
     /// Why a report was not sent or not taken.
-    pub async fn report(
-        &self,
-        log: LogCopy,
-        servers: Vec<InventoryServer>,
-    ) -> Result<Reported, ReportError> {
+    pub async fn report(&self, log: LogCopy, servers: Vec<InventoryServer>) -> Result<Reported, ReportError> {
         let lock = self.lock_file()?;
         lock.lock().map_err(|why| self.fault(why))?;
         self.send((log, servers)).await

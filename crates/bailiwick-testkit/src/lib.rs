@@ -8,6 +8,8 @@
 )]
 
 pub mod child;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 #[cfg(feature = "journal")]
 pub mod journal;
 mod plain_user;

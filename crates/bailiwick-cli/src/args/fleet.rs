@@ -81,7 +81,9 @@ pub(crate) enum FleetCommand {
     #[command(after_help = "Examples:\n  bailiwick fleet status\n  bailiwick fleet status --format json")]
     Status(Shown),
     /// List members and what they run
-    #[command(after_help = "Examples:\n  bailiwick fleet ls\n  bailiwick fleet ls --label build --format json")]
+    #[command(
+        after_help = "Examples:\n  bailiwick fleet ls\n  bailiwick fleet ls --label build --format json"
+    )]
     Ls(Members),
     /// Show in what machines differ: package, surface, manifest, enforcement
     #[command(after_help = "Example:\n  bailiwick fleet diff --label build
@@ -125,7 +127,9 @@ A manifest spends of it with `constraints = { fleet_budget = { name = \"search\"
     #[command(after_help = "Example:\n  bailiwick fleet token --role machine --label build > token")]
     Token(Token),
     /// Admit certificates of another authority by their SPIFFE id
-    #[command(after_help = "Example:\n  bailiwick fleet admit spiffe://corp.example/box-7 --role machine --label build")]
+    #[command(
+        after_help = "Example:\n  bailiwick fleet admit spiffe://corp.example/box-7 --role machine --label build"
+    )]
     Admit(Admit),
     /// Send this machine's inventory and journal heads now
     #[command(after_help = "Example:\n  bailiwick fleet report

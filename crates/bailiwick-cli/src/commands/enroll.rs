@@ -19,7 +19,7 @@ use super::trust::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::fleet::{Enroll, Who};
 use crate::render::{escape, style};
-use crate::{facts, moment};
+use crate::{facts, fleet_rules, moment, terminal};
 
 /// The largest token that is read.
 const MAX_TOKEN: u64 = 64 * 1024;
@@ -48,6 +48,11 @@ pub(super) fn run(args: &Enroll) -> anyhow::Result<Answer> {
         Ok(enrolment) => enrolment,
         Err(why) => return Ok(refused(Exit::Found, &why.to_string())),
     };
+    if enrolment.role == Role::Machine
+        && let Err(why) = fleet_rules::refresh_once()
+    {
+        terminal::remark(&format!("{}: {}\n", style::warning("warning"), escape::line(&format!("{why:#}"))));
+    }
     let ends = Identity::load(&directory)?.map_or(0, |identity| identity.expires_ms);
     let text = format!(
         "{}: {} `{}` of the fleet `{}`\n  in {}\n  certificate until {}, renewed by itself before\n",
@@ -134,7 +139,8 @@ fn leave(who: Who) -> anyhow::Result<Answer> {
     if role == Role::Machine
         && let Err(why) = lease::give_back_all(&MemberLink::new(identity)?)
     {
-        unreturned = format!("  what is left of its leases counts as spent: {}\n", escape::line(&why.to_string()));
+        unreturned =
+            format!("  what is left of its leases counts as spent: {}\n", escape::line(&why.to_string()));
     }
     Identity::remove(&directory)?;
     let text = format!(

@@ -88,7 +88,9 @@ fn as_person(act: impl FnOnce(&MemberLink) -> Result<Answer, FleetFault>) -> any
         link = MemberLink::new(Identity::load(&directory)?.context("the enrolment is gone")?)?;
     }
     match act(&link) {
-        Err(FleetFault::Hub(error @ HubError::Refused { .. })) => Ok(refused(Exit::Found, &error.to_string())),
+        Err(FleetFault::Hub(error @ HubError::Refused { .. })) => {
+            Ok(refused(Exit::Found, &error.to_string()))
+        }
         Err(FleetFault::Hub(error)) => Err(error.into()),
         Err(FleetFault::Input(answer)) => Ok(*answer),
         Err(FleetFault::Other(fault)) => Err(fault),

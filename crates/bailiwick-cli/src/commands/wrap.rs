@@ -34,18 +34,21 @@ use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipe
 use bailiwick_manifest::settings::allows_audit;
 use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_mcp::relay::StandIn;
+use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::plan::Plan;
+use bailiwick_replica::Leash;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
-use self::fleet::FleetPart;
 pub(super) use self::choose::has_manifest;
+use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
 use crate::args::wrap::{GateMode, Isolate, Restart, Wrap};
+use crate::fleet_rules::ServerInFleet;
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -151,6 +154,10 @@ struct WrappedServer {
     notes: Vec<String>,
     /// Whether what it does and says is kept.
     is_recorded: bool,
+    /// The fleet's guardrails, by name and text.
+    guardrails: Vec<(String, String)>,
+    /// What ends it when the fleet says so.
+    leash: Option<Leash>,
 }
 
 impl WrappedServer {
@@ -160,8 +167,9 @@ impl WrappedServer {
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
-        let ChosenServer { identity, source, manifest, files, command, code, mut notes } =
+        let ChosenServer { identity, source, manifest, files, command, code, mut notes, fleet: rules } =
             ChosenServer::new(args)?;
+        let ceilings = rules.as_ref().map(ServerInFleet::ceilings).transpose()?;
         if args.url.is_some() {
             notes.push("the server runs elsewhere: no sandbox holds it".to_owned());
         }
@@ -179,6 +187,7 @@ impl WrappedServer {
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
+        let governing = governing.under(ceilings.unwrap_or_default());
         let plan = |manifest: Manifest, tool: Option<String>| {
             let run = Run {
                 tool,
@@ -216,6 +225,9 @@ impl WrappedServer {
             None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
         };
         let is_recorded = !args.no_journal;
+        let guardrails = rules.iter().flat_map(|rules| rules.rules.guardrails());
+        let guardrails = guardrails.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let leash = rules.filter(|_| !args.explain).map(ServerInFleet::leash).transpose()?;
         let fleet = if args.explain { None } else { FleetPart::open()? };
         Ok(Self {
             name,
@@ -230,7 +242,32 @@ impl WrappedServer {
             fleet,
             notes,
             is_recorded,
+            guardrails,
+            leash,
         })
+    }
+
+    /// Ends when we are asked to end, or the fleet ends the server.
+    async fn until_asked(&self, asked: impl Future<Output = ()>) {
+        match &self.leash {
+            None => asked.await,
+            Some(leash) => tokio::select! {
+                () = asked => {}
+                () = leash.over().cancelled_owned() => {}
+            },
+        }
+    }
+
+    /// The end of the session for the journal, with why the fleet ended it if it did.
+    fn ended(&self, how: &str) -> Event {
+        let event = Event::new(RecordKind::SessionEnded).with_reason(self.ended_in_words(how));
+        let is_revoked = self.leash.as_ref().is_some_and(|leash| leash.ended().is_some());
+        if is_revoked { event.with_code(DenialCode::Revoked.as_str()) } else { event }
+    }
+
+    /// How it ended, after why the fleet ended it if it did.
+    fn ended_in_words(&self, how: &str) -> String {
+        supervise::with_reason(self.leash.as_ref(), how.to_owned())
     }
 
     /// What the journal says of its start. Notes are said aloud too.

@@ -14,9 +14,9 @@ use super::rules::read_rules;
 use super::secrets::{check_secrets, read_secrets};
 use super::state::read_state;
 use super::variables::read_variables;
-use super::{FleetBudget, SpendUnit,
-    ArgumentAccess, Constraints, Declared, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest, Pins,
-    Tool,
+use super::{
+    ArgumentAccess, Constraints, Declared, FleetBudget, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS,
+    Manifest, Pins, SpendUnit, Tool,
 };
 use crate::document::{Fields, Node, Value};
 
@@ -283,7 +283,8 @@ fn read_fleet_budget(node: &Node<'_>, found: &mut Collector) -> Option<FleetBudg
     let each = fields.optional("each").map_or(Some(1), |node| {
         let whole = node.whole(Code::ManifestShape).and_then(|value| exact(value, node, Code::ManifestShape));
         let each = found.keep(whole)?;
-        let positive = if each > 0 { Ok(each) } else { Err(node.expected(Code::ManifestShape, "at least 1")) };
+        let positive =
+            if each > 0 { Ok(each) } else { Err(node.expected(Code::ManifestShape, "at least 1")) };
         found.keep(positive)
     });
     fields.finish(Code::ManifestUnknownField, found);

@@ -18,7 +18,8 @@ pub(crate) fn scripted(answers: Vec<(u16, Value)>) -> (String, Receiver<String>)
             let (mut stream, _) = listener.accept().unwrap();
             tell.send(request(&mut stream)).unwrap();
             let body = body.to_string();
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let head =
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
             stream.write_all((head + &body).as_bytes()).unwrap();
         }
     });
@@ -33,7 +34,10 @@ fn request(stream: &mut std::net::TcpStream) -> String {
         text.push(byte[0]);
         if text.ends_with(b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&text).to_lowercase();
-            break head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+            break head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+                .unwrap_or(0);
         }
     };
     let mut body = vec![0; length];

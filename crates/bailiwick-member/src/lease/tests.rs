@@ -59,10 +59,7 @@ fn nothing_is_spent_that_is_not_held() {
 fn what_goes_back_or_is_not_answered_is_not_spent() {
     let dir = tempfile::tempdir().unwrap();
     let own = purse(dir.path());
-    for stage in [
-        Stage::Asked { id: "1".repeat(32) },
-        Stage::Returning { id: "1".repeat(32), spent: 1 },
-    ] {
+    for stage in [Stage::Asked { id: "1".repeat(32) }, Stage::Returning { id: "1".repeat(32), spent: 1 }] {
         own.write(stage).unwrap();
         assert!(matches!(own.spend(1, 0), Err(SpendError::Empty(_))));
     }

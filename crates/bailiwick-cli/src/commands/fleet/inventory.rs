@@ -13,10 +13,10 @@ use super::{MemberLink, block_on, package_of};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::commands::trust::refused;
-use crate::facts;
 use crate::pin_store::PinFile;
 use crate::render::{json as render_json, style};
 use crate::running;
+use crate::{facts, fleet_rules};
 
 pub(super) fn report(format: AnswerFormat) -> anyhow::Result<Answer> {
     let Some(link) = super::machine()? else {
@@ -46,7 +46,8 @@ pub(super) fn report(format: AnswerFormat) -> anyhow::Result<Answer> {
 /// What sends this machine's reports.
 pub(in crate::commands) fn reporter(link: &MemberLink) -> anyhow::Result<Reporter> {
     let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the state is")?;
-    let journal = facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
+    let journal =
+        facts::journal_dir().context("neither XDG_STATE_HOME nor HOME says where the journal is")?;
     let member = &link.identity.enrolment.name;
     Ok(Reporter::new(std::sync::Arc::clone(&link.hub), member, &journal, &state.join("fleet")))
 }
@@ -69,8 +70,9 @@ pub(in crate::commands) fn servers_here() -> (LogCopy, Vec<InventoryServer>) {
         server.surface = Some(Hash::from_bytes(*pinned.surface_digest().as_bytes()));
     }
     for running in running::all().unwrap_or_default().into_iter().filter(|running| !running.is_served) {
-        let server =
-            servers.entry(running.identity.clone()).or_insert_with(|| blank(&running.name, &running.identity));
+        let server = servers
+            .entry(running.identity.clone())
+            .or_insert_with(|| blank(&running.name, &running.identity));
         server.server = running.name;
         server.manifest = running.manifest_hash.as_deref().and_then(|hash| hash.parse().ok());
         server.enforcement = running.enforcement;
@@ -79,7 +81,15 @@ pub(in crate::commands) fn servers_here() -> (LogCopy, Vec<InventoryServer>) {
     let mut servers: Vec<InventoryServer> =
         servers.into_values().filter(|server| is_name(&server.server)).collect();
     servers.sort();
-    (LogCopy { size: 0, root: empty_root() }, servers)
+    (copy_here().unwrap_or(LogCopy { size: 0, root: empty_root() }), servers)
+}
+
+/// The copy of the log that is held here, if there is one.
+fn copy_here() -> Option<LogCopy> {
+    let enrolment = fleet_rules::enrolment().ok()??;
+    let copy = fleet_rules::store(&enrolment).ok()?.load().ok()??;
+    let head = &copy.head().checkpoint;
+    Some(LogCopy { size: head.size, root: head.root })
 }
 
 /// Whether a hub takes it as a name.

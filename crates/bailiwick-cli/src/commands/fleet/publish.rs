@@ -20,7 +20,9 @@ pub(super) fn run(link: &MemberLink, args: &Publish) -> Result<Answer, FleetFaul
     let (what, body) = match &args.what {
         Published::Bundle { name, manifests, guardrails, end, scope } => {
             if !end && manifests.is_empty() && guardrails.is_empty() {
-                return Err(FleetFault::usage("a bundle has a `--manifest` or `--guardrails`, or `--end` ends it"));
+                return Err(FleetFault::usage(
+                    "a bundle has a `--manifest` or `--guardrails`, or `--end` ends it",
+                ));
             }
             let mut rules = rules(manifests, RuleFormat::Manifest)?;
             rules.extend(self::rules(guardrails, RuleFormat::Guardrails)?);
@@ -42,7 +44,9 @@ pub(super) fn run(link: &MemberLink, args: &Publish) -> Result<Answer, FleetFaul
         }
         Published::Pin { server, surface, package } => {
             let package = package.as_deref().map(|text| {
-                package_of(text).ok_or_else(|| FleetFault::usage("a package is written npm:NAME[@VERSION], pypi:… or oci:…"))
+                package_of(text).ok_or_else(|| {
+                    FleetFault::usage("a package is written npm:NAME[@VERSION], pypi:… or oci:…")
+                })
             });
             let surface = Hash::from_bytes(*surface.as_bytes());
             let pin = Pin { server: server.clone(), package: package.transpose()?, surface };
@@ -68,10 +72,10 @@ pub(super) fn append(link: &MemberLink, body: EntryBody) -> Result<u64, FleetFau
 /// `NAME=FILE` each.
 fn rules(given: &[String], format: RuleFormat) -> Result<Vec<Rule>, FleetFault> {
     let rule = |text: &String| {
-        let (name, file) = text
-            .split_once('=')
-            .filter(|(name, file)| !name.is_empty() && !file.is_empty())
-            .ok_or_else(|| FleetFault::usage("write NAME=FILE: the server, or a name for the guardrails"))?;
+        let (name, file) =
+            text.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(
+                || FleetFault::usage("write NAME=FILE: the server, or a name for the guardrails"),
+            )?;
         let invalid = |fault: input::InputError| FleetFault::input(fault.refusal());
         let source = match format {
             RuleFormat::Manifest => input::manifest(Path::new(file)).map_err(invalid)?.0,

@@ -42,7 +42,9 @@ fn target(args: &Revoke) -> Result<Target, FleetFault> {
         (RevokedKind::Everything, Some(_)) => {
             return Err(FleetFault::usage("`everything` has nothing behind it: it ends every server"));
         }
-        (_, None) => return Err(FleetFault::usage("say which: `bailiwick fleet revoke KIND WHICH --reason TEXT`")),
+        (_, None) => {
+            return Err(FleetFault::usage("say which: `bailiwick fleet revoke KIND WHICH --reason TEXT`"));
+        }
         (_, Some(what)) => what.clone(),
     };
     let hash = || what.parse().map_err(|_| FleetFault::usage("a SHA-256 of 64 hexadecimal digits is needed"));

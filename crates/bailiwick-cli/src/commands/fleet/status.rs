@@ -12,7 +12,7 @@ use super::{block_on, role_word};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
 use crate::render::{escape, json as render_json, style};
-use crate::{facts, moment};
+use crate::{facts, fleet_rules, moment};
 
 pub(super) fn run(format: AnswerFormat) -> anyhow::Result<Answer> {
     let directories = [facts::fleet_dir(), facts::fleet_person_dir()];
@@ -31,7 +31,8 @@ pub(super) fn run(format: AnswerFormat) -> anyhow::Result<Answer> {
         }
         AnswerFormat::Text => {
             let members = members.iter().map(|(identity, answer)| member(identity, answer.as_deref()));
-            members.chain(leases.iter().map(lease_line)).collect()
+            let copy = fleet_rules::copy_in_words()?;
+            members.chain([copy]).chain(leases.iter().map(lease_line)).collect()
         }
     };
     let is_cut_off = members.iter().any(|(_, answer)| answer.is_some());
@@ -57,7 +58,8 @@ fn member(identity: &Identity, answer: Option<&str>) -> String {
         |why| format!("{}: {}", style::error("no"), escape::line(why)),
     );
     let over = if identity.expires_ms <= now_ms() { ", which is over: enrol again" } else { "" };
-    let authoritative = if enrolment.authoritative { "  the log may grant what this machine does not\n" } else { "" };
+    let authoritative =
+        if enrolment.authoritative { "  the log may grant what this machine does not\n" } else { "" };
     format!(
         "{} `{}` of the fleet `{}`\n  {state}\n  certificate until {}{over}\n{authoritative}",
         role_word(enrolment.role),

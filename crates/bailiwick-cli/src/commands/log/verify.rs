@@ -33,8 +33,7 @@ const NOT_SHOWN: [&str; 3] = [
 ];
 
 pub(super) fn run(scope: &Scope, args: Verify) -> anyhow::Result<Answer> {
-    let mut heads: Vec<_> =
-        args.heads.iter().map(|Head(session, point)| (session.clone(), *point)).collect();
+    let mut heads: Vec<_> = args.heads.iter().map(|Head(session, point)| (session.clone(), *point)).collect();
     let anchored = match args.fleet.then(|| anchored::heads(&args)).transpose() {
         Ok(anchored) => anchored,
         Err(why) => return Ok(refusal(Exit::Invalid, &format!("{why:#}; nothing was verified"))),

@@ -10,17 +10,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bailiwick_fleet::Hash;
 use bailiwick_guard::{Approver, Call, Consent};
 use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
 use bailiwick_guardrails::{State, digest};
-use bailiwick_fleet::Hash;
 use bailiwick_journal::{Body, Redaction, new_session};
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_manifest::{ClientFeatures, FeatureStance, Risk};
-use bailiwick_member::approval::WaitingCall;
 use bailiwick_mcp::relay::{
     ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, Redactor, ask_client, visible,
 };
+use bailiwick_member::approval::WaitingCall;
 use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
 

@@ -81,7 +81,9 @@ impl FleetPart {
             Ok(Decision::Waiting { id }) => Err(format!(
                 "an approver of the fleet can allow it with `bailiwick fleet approve {id}`; call again after that"
             )),
-            Ok(Decision::Over) => Err("no approver of the fleet answered in time; call again to ask anew".to_owned()),
+            Ok(Decision::Over) => {
+                Err("no approver of the fleet answered in time; call again to ask anew".to_owned())
+            }
             Err(error) => Err(format!(
                 "it needs an approver of the fleet, who cannot be asked: {}",
                 escape::line(&error.to_string())

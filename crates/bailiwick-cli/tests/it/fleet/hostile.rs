@@ -70,12 +70,14 @@ fn another_identity_is_worth_nothing() {
 fn an_admin_sees_what_runs_and_ends_it() {
     let Some(fleet) = Fleet::start() else { return };
     let machine = fleet.member("machine");
-    let mut wrapped = machine.wrap("name = 'notes'\nversion = '1'\n[[tools]]\nname = 'free'\ncapabilities = []\n");
+    let mut wrapped =
+        machine.wrap("name = 'notes'\nversion = '1'\n[[tools]]\nname = 'free'\ncapabilities = []\n");
     wrapped.initialize();
     assert_eq!(text(&wrapped.ask(&call(1, "free", &json!({})))), "ran");
     machine.prints(&["fleet", "report"]);
     let members = fleet.admin.json(&["fleet", "ls", "--format", "json"]);
-    let row = members["members"].as_array().unwrap().iter().find(|row| row["member"] == machine.id()).unwrap();
+    let row =
+        members["members"].as_array().unwrap().iter().find(|row| row["member"] == machine.id()).unwrap();
     let server = &row["inventory"]["servers"][0];
     assert_eq!((&server["server"], &server["running"]), (&json!("notes"), &json!(true)), "{row}");
     assert!(server["manifest"].is_string() && server["surface"].is_string(), "{server}");
@@ -99,5 +101,7 @@ fn an_admin_sees_what_runs_and_ends_it() {
     let why = machine.refused(1, &["fleet", "report"]);
     assert!(why.contains("(revoked)"), "{why}");
     let approver = fleet.member("approver");
-    assert!(approver.refused(1, &["fleet", "revoke", "everything", "--reason", "x", "--yes"]).contains("(role)"));
+    assert!(
+        approver.refused(1, &["fleet", "revoke", "everything", "--reason", "x", "--yes"]).contains("(role)")
+    );
 }

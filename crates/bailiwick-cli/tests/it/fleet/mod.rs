@@ -4,6 +4,7 @@ mod anchored;
 mod approvals;
 mod hostile;
 mod leases;
+mod revoked;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,8 @@ impl Fleet {
         let keys = fleet.path("keys");
         fleet.hub_says(&["init", "--keys", &keys, "--name", "fleet.example", "--url", &url]);
         fleet.start_hub();
-        let token = fleet.hub_says(&["token", "--keys", &keys, "--database", &fleet.database, "--role", "admin"]);
+        let token =
+            fleet.hub_says(&["token", "--keys", &keys, "--database", &fleet.database, "--role", "admin"]);
         fleet.admin.enrols(&token, &[]);
         Some(fleet)
     }

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 29] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -25,6 +25,17 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ("bailiwick-export", &["bailiwick-journal", "bailiwick-policy", "bailiwick-remote"]),
     ("bailiwick-fleet", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
+    (
+        "bailiwick-replica",
+        &[
+            "bailiwick-fleet",
+            "bailiwick-guard",
+            "bailiwick-journal",
+            "bailiwick-manifest",
+            "bailiwick-policy",
+            "bailiwick-remote",
+        ],
+    ),
     ("bailiwick-member", &["bailiwick-fleet", "bailiwick-journal", "bailiwick-remote"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
@@ -85,7 +96,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
         ],
     ),
     ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
-    (TESTKIT, &["bailiwick-journal"]),
+    (TESTKIT, &["bailiwick-fleet", "bailiwick-journal"]),
     (
         "bailiwick-cli",
         &[
@@ -113,6 +124,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "bailiwick-page",
             "bailiwick-pins",
             "bailiwick-remote",
+            "bailiwick-replica",
             "bailiwick-store",
             "bailiwick",
         ],

@@ -10,6 +10,7 @@ mod fetched;
 mod forbidden;
 mod halves;
 mod identified;
+mod in_fleet;
 mod installed;
 mod isolated;
 mod killed;
@@ -97,7 +98,7 @@ impl World {
 
 /// A wrapped server and what it says.
 pub(crate) struct Wrapped {
-    child: Child,
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
