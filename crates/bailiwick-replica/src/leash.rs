@@ -183,6 +183,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_grant_that_is_over_refuses_the_next_call_whatever_a_thread_has_seen() {
+        let allows = |until: Option<u64>| {
+            let rules = ServerRules { valid_until_ms: until, ..ServerRules::default() };
+            let leash = Leash::held(("m1".to_owned(), true), rules, None);
+            let call = Call { tool: "t".into(), args: serde_json::Value::Null };
+            matches!(leash.judge(&call), Ok(Verdict::Allow)) && leash.ended().is_none()
+        };
+        assert!(allows(None) && allows(Some(now_ms() + 60_000)));
+        assert!(!allows(Some(now_ms() - 1)));
+    }
+
+    #[test]
     fn a_clock_that_is_moved_back_gains_no_time() {
         let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
         let ahead = Clock { began_ms: now_ms() + 3_600_000, began };
