@@ -52,6 +52,8 @@ mod trust;
 #[cfg(target_os = "linux")]
 mod wrap;
 
+pub(crate) use self::hook::act;
+
 use bailiwick_guardrails::Consent;
 use bailiwick_manifest::SCHEMA;
 use clap::CommandFactory as _;

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bailiwick_fleet::enrolment::{AUTHORITY_FILE, ENROLMENT_FILE, Enrolment, MAX_ENROLMENT};
 use bailiwick_fleet::entry::Role;
+use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::finding::{Finding, Findings};
 use bailiwick_remote::{Client, OwnTls, Resolver};
-use bailiwick_replica::{ClientMaker, CopyStore, Leash, Replica, ServerIdentity, ServerRules};
+use bailiwick_replica::{ClientMaker, CopyStore, Leash, LogFinding, Replica, ServerIdentity, ServerRules};
 
+use crate::commands::act;
 use crate::facts::{self, Setting};
 use crate::input;
 use crate::render::escape;
@@ -82,7 +84,9 @@ pub(crate) fn refresh_once() -> anyhow::Result<()> {
     let Some(enrolment) = enrolment()? else { return Ok(()) };
     let store = store(&enrolment)?;
     let refreshed = bailiwick_replica::refresh(&store, &client_maker())?;
-    let faults = refreshed.map(|refreshed| refreshed.faults.join("; ")).unwrap_or_default();
+    let refreshed = refreshed.unwrap_or_default();
+    refreshed.findings.iter().for_each(record);
+    let faults = refreshed.faults.join("; ");
     anyhow::ensure!(store.load()?.is_some(), "there is no copy of the fleet's log yet: {faults}");
     Ok(())
 }
@@ -174,7 +178,7 @@ impl ServerInFleet {
     /// # Errors
     /// If that cannot be.
     pub(crate) fn leash(self) -> anyhow::Result<Leash> {
-        Ok(Leash::new(&self.replica, self.rules)?)
+        Ok(Leash::new(&self.replica, self.rules, record)?)
     }
 
     /// The same for a process that may be short.
@@ -206,6 +210,12 @@ pub(crate) fn narrowed(
 pub(crate) fn checked(ceiling: &Manifest, settings: &[Setting]) -> Result<Checked, Vec<Finding>> {
     let facts = facts::for_manifest(ceiling, settings)?;
     ceiling.clone().check(&facts).map_err(Findings::into_vec)
+}
+
+/// Records a fork or a rollback.
+fn record(found: &LogFinding) {
+    let reason = format!("{} offers another fleet's log: {}", found.source, found.message);
+    act(Event::new(RecordKind::Fault).with_code(found.code.clone()).with_reason(reason));
 }
 
 fn is_absent(file: &Path) -> bool {

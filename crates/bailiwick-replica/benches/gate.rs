@@ -60,7 +60,7 @@ fn leash(dir: &std::path::Path, has_grant: bool) -> Leash {
     let replica = Replica::open(CopyStore::new(dir, &enrolment), client).unwrap();
     let rules = ServerRules::now(&replica, ServerIdentity::named(["files"])).unwrap();
     assert_eq!(rules.grant().is_some(), has_grant);
-    Leash::new(&replica, rules).unwrap()
+    Leash::new(&replica, rules, |_| {}).unwrap()
 }
 
 fn bench(fleet: &str) -> Bench {

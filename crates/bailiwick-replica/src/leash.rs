@@ -12,8 +12,6 @@ use std::time::Instant;
 use bailiwick_fleet::Hash;
 use bailiwick_fleet::entry::Rule;
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
-use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +35,6 @@ struct Held {
     /// Why it has to end.
     why: OnceLock<String>,
     over: CancellationToken,
-    journal: OnceLock<Journal>,
     /// Its threads run as long as this is held.
     replica: Option<Replica>,
 }
@@ -49,20 +46,19 @@ struct Clock {
 }
 
 impl Leash {
-    /// Holds a server that was started with these rules, and looks at the log from now on.
+    /// Holds a server that was started with these rules, and looks at the log from now on. `on_finding` is told of forks and rollbacks.
     ///
     /// # Errors
     /// If there can be no thread.
-    pub fn new(replica: &Replica, started: ServerRules) -> std::io::Result<Self> {
+    pub fn new(
+        replica: &Replica,
+        started: ServerRules,
+        on_finding: impl Fn(&LogFinding) + Send + 'static,
+    ) -> std::io::Result<Self> {
         let enrolment = replica.enrolment();
         let machine = (enrolment.name.clone(), enrolment.authoritative);
         let leash = Self::held(machine, started, Some(replica.clone()));
-        let (glancing, finding) = (Arc::downgrade(&leash.0), Arc::downgrade(&leash.0));
-        let on_finding = move |found: &LogFinding| {
-            if let Some(journal) = finding.upgrade().as_ref().and_then(|held| held.journal.get()) {
-                record(journal, found);
-            }
-        };
+        let glancing = Arc::downgrade(&leash.0);
         let on_glance = move |copy: &LogCopy| {
             if let Some(held) = glancing.upgrade() {
                 held.look(copy);
@@ -70,12 +66,6 @@ impl Leash {
         };
         replica.watch(on_finding, on_glance)?;
         Ok(leash)
-    }
-
-    /// Records forks and rollbacks there from now on.
-    pub fn record_in(&self, journal: &Journal) {
-        // The first journal is that of the server.
-        drop(self.0.journal.set(journal.clone()));
     }
 
     fn held(
@@ -93,7 +83,6 @@ impl Leash {
             valid_until_ms,
             why: OnceLock::new(),
             over: CancellationToken::new(),
-            journal: OnceLock::new(),
             replica: replica,
         }))
     }
@@ -187,17 +176,23 @@ fn new_rule<'r>(now: &'r [Rule], before: &[Rule]) -> Option<&'r Rule> {
     now.iter().find(|rule| !before.contains(rule))
 }
 
-fn record(journal: &Journal, finding: &LogFinding) {
-    let reason = format!("{} offers another fleet's log: {}", finding.source, finding.message);
-    // That it cannot be recorded is said by the journal itself.
-    drop(journal.append(Event::new(RecordKind::Fault).with_code(finding.code.clone()).with_reason(reason)));
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_grant_that_is_over_refuses_the_next_call_whatever_a_thread_has_seen() {
+        let allows = |until: Option<u64>| {
+            let rules = ServerRules { valid_until_ms: until, ..ServerRules::default() };
+            let leash = Leash::held(("m1".to_owned(), true), rules, None);
+            let call = Call { tool: "t".into(), args: serde_json::Value::Null };
+            matches!(leash.judge(&call), Ok(Verdict::Allow)) && leash.ended().is_none()
+        };
+        assert!(allows(None) && allows(Some(now_ms() + 60_000)));
+        assert!(!allows(Some(now_ms() - 1)));
+    }
 
     #[test]
     fn a_clock_that_is_moved_back_gains_no_time() {

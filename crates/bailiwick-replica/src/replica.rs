@@ -19,7 +19,7 @@ use crate::finding::LogFinding;
 use crate::refresh::{Held, Look, RefreshError, look};
 use crate::store::{CopyStore, FileMark, StoreError};
 
-/// How long a thread sleeps before it looks whether it is still needed.
+/// How long a thread sleeps at least before it tries again.
 const NAP: Duration = Duration::from_millis(100);
 
 /// How long the first copy is waited for.
@@ -118,7 +118,7 @@ impl Replica {
     /// Whether the log should be looked at.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        is_due(&self.0.store)
+        self.0.store.looked_ago() >= due_after(self.enrolment())
     }
 
     /// Looks at the log when it is due, and reads what other processes left, on threads, as long as a clone of this is held. `on_finding` is
@@ -166,11 +166,14 @@ impl Shared {
 }
 
 fn keep_looking(shared: &Weak<Shared>, on_finding: &impl Fn(&LogFinding)) {
-    let mut looker = None;
+    let (mut looker, mut due) = (None, None);
     while let Some(kept) = shared.upgrade() {
         let (store, client) = (kept.store.clone(), Arc::clone(&kept.client));
         drop(kept);
-        if is_due(&store) {
+        let after = *due.get_or_insert_with(|| due_after(store.enrolment()));
+        let left = after.saturating_sub(store.looked_ago());
+        if left.is_zero() {
+            due = None;
             if looker.is_none() {
                 looker = Looker::new(&client).ok();
             }
@@ -180,7 +183,7 @@ fn keep_looking(shared: &Weak<Shared>, on_finding: &impl Fn(&LogFinding)) {
                 .flat_map(|refreshed| refreshed.findings)
                 .for_each(|found| on_finding(&found));
         }
-        std::thread::sleep(NAP);
+        std::thread::sleep(left.clamp(NAP, GLANCE));
     }
 }
 
@@ -192,14 +195,14 @@ pub fn refresh(store: &CopyStore, client: &ClientMaker) -> Result<Option<Refresh
     Looker::new(client).map_err(ReplicaError::NoCopy)?.refresh(store)
 }
 
-/// Whether the log should be looked at: the last look is older than `refresh`, and up to a fifth more, so that machines do not ask together.
-fn is_due(store: &CopyStore) -> bool {
-    let refresh_ms = store.enrolment().refresh_ms;
+/// How old the last look may be: `refresh`, and up to a fifth more, so that machines do not ask together.
+fn due_after(enrolment: &Enrolment) -> Duration {
     let mut drawn = [0_u8; 1];
     // Without a draw, machines ask at the same time: that is all.
     let _ = getrandom::fill(&mut drawn);
-    let jitter = refresh_ms / 5 * u64::from(drawn[0]) / 255;
-    store.looked_ago() >= Duration::from_millis(refresh_ms.saturating_add(jitter))
+    let [drawn] = drawn;
+    let jitter = enrolment.refresh_ms / 5 * u64::from(drawn) / 255;
+    Duration::from_millis(enrolment.refresh_ms.saturating_add(jitter))
 }
 
 /// Waits for a first copy, made here or by another process. `before` says what was wrong with the one before.

@@ -7,7 +7,8 @@
 mod record;
 mod settings_change;
 
-pub(super) use record::{act, last_event};
+pub(crate) use record::act;
+pub(super) use record::last_event;
 
 use std::io::Read as _;
 use std::path::PathBuf;

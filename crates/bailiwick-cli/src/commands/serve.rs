@@ -79,7 +79,6 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
     let leash = fleet.map(ServerInFleet::leash).transpose()?;
-    leash.iter().for_each(|leash| leash.record_in(&journal));
     let builder = leash.iter().cloned().fold(builder, RegistryBuilder::interceptor);
     let tools = match (&args.guardrails, guardrails.is_empty()) {
         (None, true) => Tools::Plain(builder.build()?),

@@ -170,13 +170,21 @@ fn the_log_says_which_keys_of_the_hub_follow() {
 
 #[test]
 fn a_damaged_copy_is_not_used_and_not_forgotten() {
-    let log = log_of(600);
+    let mut log = log_of(599);
+    log.push(revocation("r1", Target::Everything));
     let server = LogServer::start(log.files());
     let machine = Machine::new(&[&server.url]);
     machine.look();
     let whole = std::fs::read(machine.file("copy")).unwrap();
-    let tampered: Vec<u8> = whole.iter().map(|byte| if *byte == b'[' { b'{' } else { *byte }).collect();
-    for damaged in [&whole[..whole.len() / 2], &whole[..whole.len() - 1], &[], &tampered[..]] {
+    let text = String::from_utf8(whole.clone()).unwrap();
+    assert!(text.contains("everything"));
+    // As if nothing were revoked.
+    let tampered = text.replace("\"everything\"", "\"server\",\"server\":\"x\"").into_bytes();
+    // With its sum, but of another tree.
+    let json = text.split('\n').next().unwrap().replacen("\"size\":600", "\"size\":601", 1);
+    let regrown = format!("{json}\n{}\n", Hash::sha256(json.as_bytes())).into_bytes();
+    assert!(regrown.len() > 600 && regrown != whole && tampered != whole);
+    for damaged in [&whole[..whole.len() / 2], &whole[..whole.len() - 1], &[], &tampered[..], &regrown[..]] {
         std::fs::write(machine.file("copy"), damaged).unwrap();
         assert!(machine.store().load().is_err());
         // It is fetched again, and not from a log that is shorter than the one that was seen.

@@ -44,7 +44,7 @@ impl Running {
     }
 
     fn leash(&self) -> Leash {
-        Leash::new(&self.replica, self.rules().unwrap()).unwrap()
+        Leash::new(&self.replica, self.rules().unwrap(), |_| {}).unwrap()
     }
 
     fn push(&mut self, body: EntryBody) {
@@ -162,7 +162,7 @@ fn a_grant_ends_with_its_revocation_its_change_and_its_age() {
     // The web server is away: the copy grows older than the grant allows, and every call is refused from that moment.
     let away = Running::new([grant(Some(1))], true);
     let (used, unused) =
-        (away.leash(), Leash::new(&away.replica, away.rules().unwrap().without_grant()).unwrap());
+        (away.leash(), Leash::new(&away.replica, away.rules().unwrap().without_grant(), |_| {}).unwrap());
     away.server.behave(Manners::Fails(503));
     eventually(|| !is_allowed(&used));
     assert!(used.ended().unwrap().contains("old"), "{:?}", used.ended());

@@ -56,9 +56,6 @@ impl Gate {
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
-        if let Some(leash) = &leash {
-            leash.record_in(journal);
-        }
         let builder = leash.into_iter().fold(builder, RegistryBuilder::interceptor);
         let tools = match (&args.guardrails, server.guardrails.is_empty()) {
             (None, true) => Tools::Plain(builder.build()?),

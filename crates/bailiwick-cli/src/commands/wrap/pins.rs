@@ -65,10 +65,10 @@ impl KeptPins {
 
     /// The same, where the fleet is told what the server says of itself. No clone is there yet.
     pub(super) fn held_by(self, leash: Option<Leash>) -> Self {
-        let kept = Arc::into_inner(self.0).map(|kept| Self(Arc::new(Kept { leash, ..kept })));
-        let Some(kept) = kept else { return self };
-        kept.tell_leash(&kept.locked());
-        kept
+        let held = Arc::try_unwrap(self.0).map(|kept| Arc::new(Kept { leash, ..kept }));
+        let held = Self(held.unwrap_or_else(|shared| shared));
+        held.tell_leash(&held.locked());
+        held
     }
 
     /// Tells the leash what was pinned, once all tools are known.

@@ -1,11 +1,14 @@
 //! A machine in a fleet: what its log revokes ends while it runs, what it narrows is narrower, and what cannot be known starts nothing.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Output;
 
 use bailiwick_fleet::enrolment::Enrolment;
-use bailiwick_fleet::entry::{Bundle, EntryBody, Grant, Package, Rule, RuleFormat, Scope, Target};
+use bailiwick_fleet::entry::{
+    Bundle, EntryBody, Grant, Package, Pin, Rule, RuleFormat, Scope, Target, surface_digest,
+};
 use bailiwick_testkit::fleet::{LogServer, Manners, TestLog, enrolment, revocation};
 use serde_json::{Value, json};
 
@@ -319,4 +322,31 @@ fn what_cannot_be_known_of_the_fleet_starts_nothing() {
         ["run", "--unconfined-i-accept-the-risk", "--cap", "exec:spawn:echo", "--", "echo", "it ran"];
     fleet.world.write(".config/bailiwick/fleet/fleet.toml", &enrolment(&[&fleet.server.url]).to_text());
     assert!(said(&fleet.world.run(&unconfined)).contains("in a fleet"));
+}
+
+#[test]
+fn a_server_that_says_something_else_than_was_reviewed_is_ended() {
+    let tool = json!({ "name": "wait", "inputSchema": { "type": "object" } });
+    let tools = BTreeMap::from([("wait".to_owned(), tool)]);
+    let script = r#"while IFS= read -r line; do case "$line" in
+        *'"id":"bailiwick-'*tools/list*) own=${line#*'"id":"'}; own=${own%%'"'*}
+            printf '{"jsonrpc":"2.0","id":"%s","result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}}\n' "$own";;
+        *tools/call*) id=${line#*'"id":'}; id=${id%%,*}
+            printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ran"}]}}\n' "$id";;
+    esac; done"#;
+    for (instructions, runs) in [(None, true), (Some("of another version"), false)] {
+        let surface = surface_digest(instructions, &tools).expect("a digest");
+        let pin = EntryBody::Pin(Pin { server: "mortal".to_owned(), package: None, surface });
+        let fleet = Fleet::new([pin]);
+        let mut wrapped = fleet.world.wrap(MORTAL, &[], &["/bin/sh", "-c", script]);
+        let answer = wrapped.ask(&call(1, "wait", &json!({}))).to_string();
+        assert_eq!(
+            (answer.contains("ran"), answer.contains("reviewed in the fleet")),
+            (runs, !runs),
+            "{answer}"
+        );
+        if !runs {
+            assert!(!wrapped.child.wait().expect("it ends").success());
+        }
+    }
 }
