@@ -3,6 +3,7 @@
 pub(crate) mod compile;
 pub(crate) mod console;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod guard;
 pub(crate) mod import;
 pub(crate) mod learn;
@@ -126,6 +127,9 @@ pub(crate) enum Command {
     Logs(ps::Logs),
     /// Serve a confined shell and other tools to any agent, over the Model Context Protocol
     Serve(serve::Serve),
+    /// Look once at the log of the fleet that this machine is in
+    #[command(hide = true)]
+    RefreshFleet,
     /// Try what this host can hold, and say how to get what is missing
     Doctor(run::Doctor),
     /// Compile a manifest for a sandbox, and say how well that sandbox holds it
@@ -136,6 +140,10 @@ pub(crate) enum Command {
     Log(log::Log),
     /// Export the journal: JSON lines, or logs, metrics and traces for a collector
     Export(export::Export),
+    /// Join a fleet: the machine, or a person who answers and administers
+    Enroll(fleet::Enroll),
+    /// See and decide for all machines of a fleet: members, calls that wait, revocations, budgets, rules
+    Fleet(fleet::Fleet),
     /// Read from the source what each tool does, and compare it with what it declares
     Scan(scan::Scan),
     /// Check, try and explain a project's guardrails

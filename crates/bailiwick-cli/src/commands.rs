@@ -14,7 +14,11 @@ mod doctor;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
+mod enroll;
+#[cfg(target_os = "linux")]
 pub(crate) mod export;
+#[cfg(target_os = "linux")]
+mod fleet;
 mod guard;
 mod hook;
 mod import;
@@ -47,6 +51,8 @@ mod top;
 mod trust;
 #[cfg(target_os = "linux")]
 mod wrap;
+
+pub(crate) use self::hook::act;
 
 use bailiwick_guardrails::Consent;
 use bailiwick_manifest::SCHEMA;
@@ -104,9 +110,18 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         #[cfg(target_os = "linux")]
         Command::Purge(args) => purge::run(&args),
         #[cfg(target_os = "linux")]
+        Command::Enroll(args) => enroll::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Fleet(args) => fleet::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Export(_) => match companion::become_one(companion::EXPORT)? {},
+        #[cfg(target_os = "linux")]
+        Command::RefreshFleet => {
+            crate::fleet_rules::refresh_once().map(|()| Answer::result(Exit::Fine, String::new()))
+        }
         #[cfg(not(target_os = "linux"))]
-        Command::Demo(_)
+        Command::RefreshFleet
+        | Command::Demo(_)
         | Command::Run(_)
         | Command::Learn(_)
         | Command::Replay(_)
@@ -118,7 +133,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         | Command::Logout(_)
         | Command::Wrap(_)
         | Command::Console(_)
+        | Command::Enroll(_)
         | Command::Export(_)
+        | Command::Fleet(_)
         | Command::Top(_)
         | Command::Ps(_)
         | Command::Purge(_)

@@ -20,6 +20,9 @@ use bailiwick_policy::path::Root;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// The enrolment that holds for every user of this host.
+const FLEET_OF_HOST: &str = "/etc/bailiwick/fleet";
+
 /// One `--set NAME=PATH`.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
@@ -120,7 +123,8 @@ pub(crate) fn journal_dir() -> Option<PathBuf> {
 /// Where Bailiwick keeps what is its own: keys, journal, trust, settings. Settings of agent-bridle grant too.
 pub(crate) fn kept_dirs() -> impl Iterator<Item = PathBuf> {
     let own = own_dirs();
-    [own.state, own.config, bridle_dir(own.home)].into_iter().flatten()
+    let fleet = fleet_dir().filter(|dir| is_fleet_of_host(dir));
+    [own.state, own.config, bridle_dir(own.home), fleet].into_iter().flatten()
 }
 
 #[cfg(target_os = "linux")]
@@ -230,6 +234,25 @@ pub(crate) fn unusual_directories() -> Vec<(String, String)> {
 /// The user's own settings.
 pub(crate) fn settings_file() -> Option<PathBuf> {
     Some(own_dirs().config?.join("config.toml"))
+}
+
+/// Where the machine's enrolment in a fleet is: for all users of the host if that directory is there, else for this user.
+pub(crate) fn fleet_dir() -> Option<PathBuf> {
+    let of_host = PathBuf::from(FLEET_OF_HOST);
+    // Whatever cannot be told about it (no right to look) counts as there: a reader then fails, and does not go without rules.
+    let is_absent =
+        matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == std::io::ErrorKind::NotFound);
+    if is_absent { Some(own_dirs().config?.join("fleet")) } else { Some(of_host) }
+}
+
+/// Whether this is the enrolment of all users: it is there, whatever is in it.
+pub(crate) fn is_fleet_of_host(dir: &std::path::Path) -> bool {
+    dir == std::path::Path::new(FLEET_OF_HOST)
+}
+
+/// Where a person's identity at the hub is: an approver's or an admin's. It narrows nothing.
+pub(crate) fn fleet_person_dir() -> Option<PathBuf> {
+    Some(own_dirs().config?.join("fleet").join("person"))
 }
 
 /// The user's home.

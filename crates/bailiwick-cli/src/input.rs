@@ -35,6 +35,17 @@ impl InputError {
         Self::Wrong(source, findings.into_vec())
     }
 
+    /// In one line.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Unreadable(why) => why.clone(),
+            Self::Wrong(source, findings) => {
+                let first = findings.first().map(|finding| finding.message().to_owned()).unwrap_or_default();
+                format!("`{}` cannot be used: {first}", source.name())
+            }
+        }
+    }
+
     /// As an answer of a command that needed the file.
     pub(crate) fn refusal(&self) -> Answer {
         let text = match self {
@@ -64,6 +75,15 @@ pub(crate) fn read(path: &Path) -> Result<Source, InputError> {
     };
     let bytes = bytes.map_err(|fault| InputError::Unreadable(format!("cannot read `{name}`: {fault}")))?;
     decode(name, bytes)
+}
+
+/// Reads one text of at most so many bytes.
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Source, InputError> {
+    let source = read(path)?;
+    if u64::try_from(source.text().len()).is_ok_and(|length| length <= most) {
+        return Ok(source);
+    }
+    Err(InputError::Unreadable(format!("`{}` is larger than {most} bytes", source.name())))
 }
 
 /// The directories in which the user's settings have programs looked for by name; none without settings.

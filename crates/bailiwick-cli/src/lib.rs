@@ -12,6 +12,8 @@ mod args;
 mod commands;
 mod companion;
 mod facts;
+#[cfg(target_os = "linux")]
+mod fleet_rules;
 mod grant_file;
 mod input;
 mod moment;

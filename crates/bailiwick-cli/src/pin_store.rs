@@ -9,12 +9,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_journal::Body;
+use bailiwick_journal::format::Digest;
 use bailiwick_manifest::Manifest;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_pins::{ServerSurface, SurfaceChange, judge_drift};
 use bailiwick_policy::capability::Capability;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::facts;
 
@@ -81,6 +83,13 @@ impl PinnedServer {
         let instructions = self.pinned.instructions.as_ref().and_then(Value::as_str).map(str::to_owned);
         let Surface { tools, prompts, resources, .. } = self.pinned.clone();
         ServerSurface { instructions, tools, prompts, resources }
+    }
+
+    /// The digest by which a fleet knows what was pinned: its instructions and tools as canonical JSON. Lists of prompts and resources grow while a
+    /// server runs, so they are no part of it.
+    pub(crate) fn surface_digest(&self) -> Digest {
+        let ServerSurface { instructions, tools, .. } = self.surface();
+        Body::digest_of(&json!({ "instructions": instructions, "tools": tools }))
     }
 
     /// What the server says now, as far as it is known.

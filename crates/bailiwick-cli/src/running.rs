@@ -3,6 +3,7 @@
 //! A file is named after the process that wraps the server and the moment at which that process started, so what a
 //! process that was killed left behind is recognised, and is never taken for a later process of the same number.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,12 @@ pub(crate) struct RunningServer {
     pub(crate) project: Option<String>,
     pub(crate) calls: u64,
     pub(crate) denials: u64,
+    /// The SHA-256 of its manifest, on a machine that is enrolled in a fleet.
+    #[serde(default)]
+    pub(crate) manifest_hash: Option<String>,
+    /// How each axis is held, on a machine that is enrolled in a fleet.
+    #[serde(default)]
+    pub(crate) enforcement: BTreeMap<String, String>,
     /// Whether it is a session of `serve`: its calls are counted in the journal alone.
     #[serde(default)]
     pub(crate) is_served: bool,

@@ -3,7 +3,7 @@
 //! [`Entry::parse`] takes only what [`Entry::to_bytes`] writes: an unknown version, an unknown kind, an unknown or repeated key and another
 //! spelling of the same value are refused, so that two readers cannot understand one entry differently.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub enum Scope {
     Labels(BTreeSet<String>),
 }
 
-/// Rules for servers. They only narrow what is local, unless the machine was enrolled with `--authoritative`.
+/// Rules for servers. They only narrow what is local.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
@@ -96,7 +96,8 @@ pub enum RuleFormat {
     Guardrails,
 }
 
-/// A grant that comes from the log. It ends when it expires, is revoked, or the copy of the log is too old.
+/// A grant that comes from the log. It counts on machines that were enrolled with `--authoritative`, and ends when it expires, is revoked, or
+/// the copy of the log is too old.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
@@ -138,7 +139,7 @@ pub struct Pin {
     /// Its package, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<Package>,
-    /// The digest of its surface: instructions, tools, prompts, resources.
+    /// The digest of its surface, see [`surface_digest`].
     pub surface: Hash,
 }
 
@@ -351,6 +352,18 @@ impl std::fmt::Display for Package {
         write!(f, "{}:{}", self.registry, self.name)?;
         self.version.as_ref().map_or(Ok(()), |version| write!(f, "@{version}"))
     }
+}
+
+/// The digest of what a server says of itself: its instructions and the definition of each of its tools, in canonical JSON. Lists of prompts and
+/// resources grow while a server runs; they are no part of it.
+///
+/// # Errors
+/// If a definition has no canonical form.
+pub fn surface_digest(
+    instructions: Option<&str>,
+    tools: &BTreeMap<String, serde_json::Value>,
+) -> Result<Hash, EntryError> {
+    Ok(Hash::sha256(&canonical(&serde_json::json!({ "instructions": instructions, "tools": tools }))?))
 }
 
 /// The bytes of a file of heads: canonical JSON, one head a line, sorted, each once.

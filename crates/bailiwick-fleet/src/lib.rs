@@ -9,12 +9,14 @@
 //! | [`entry`] | log entries and their canonical bytes |
 //! | [`merkle`] | tree hashes, inclusion and consistency proofs, the frontier of a growing tree |
 //! | [`tile`] | paths and contents of the log's files |
+//! | [`view`] | a tree that is seen through its tiles alone |
 //! | [`note`] | signed notes: keys, signatures, key ids |
 //! | [`checkpoint`] | heads of the tree: text, signatures, witnesses, and which head may follow which |
 //! | [`state`] | what verified entries mean |
 //! | [`protocol`] | requests and answers between machine and hub |
 //! | [`admin`] | requests of people and hubs beside those |
 //! | [`inventory`] | where machines differ |
+//! | [`enrolment`] | `fleet.toml`: which fleet a machine belongs to |
 //!
 //! Fails closed when: an entry has an unknown version or is not in its canonical form, a signature or a proof does not verify, or
 //! a file is longer or shorter than its place in the tree says.
@@ -40,6 +42,7 @@
 
 pub mod admin;
 pub mod checkpoint;
+pub mod enrolment;
 pub mod entry;
 mod hash;
 pub mod inventory;
@@ -48,5 +51,6 @@ pub mod note;
 pub mod protocol;
 pub mod state;
 pub mod tile;
+pub mod view;
 
 pub use hash::Hash;

@@ -9,11 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Hash;
 use crate::entry::{
     Bundle, Entry, EntryBody, Grant, HeadBatch, MemberKey, Package, Pin, Revocation, Role, Rule, RuleFormat,
     Target,
 };
+use crate::note::{KeyUse, NoteKey};
 
 /// How old the copy may be for a grant that says nothing of it, in seconds.
 pub const DEFAULT_MAX_STALE_S: u64 = 15 * 60;
@@ -22,12 +25,31 @@ pub const DEFAULT_MAX_STALE_S: u64 = 15 * 60;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetState {
     size: u64,
+    max_stale_s: Option<u64>,
     bundles: BTreeMap<String, Bundle>,
     grants: BTreeMap<String, Grant>,
     pins: BTreeMap<String, Vec<Pin>>,
     revocations: Vec<Revocation>,
     members: BTreeMap<(Role, String, Hash), MemberKey>,
     heads: Vec<HeadBatch>,
+}
+
+/// The same in lists, to be kept in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateLists {
+    /// How many entries were applied.
+    pub size: u64,
+    /// The last bundle of each name.
+    pub bundles: Vec<Bundle>,
+    /// The last grant of each id.
+    pub grants: Vec<Grant>,
+    /// Every pin.
+    pub pins: Vec<Pin>,
+    /// The revocations that hold.
+    pub revocations: Vec<Revocation>,
+    /// Keys of members, also removed ones.
+    pub members: Vec<MemberKey>,
 }
 
 /// A server on a machine.
@@ -100,17 +122,68 @@ impl FleetState {
             EntryBody::Lift(lift) => {
                 self.revocations.retain(|one| one.id != lift.revocation || !may_be_lifted(&one.target));
             }
-            EntryBody::MemberKey(member) => {
-                self.members.insert((member.role, member.member.clone(), member.key), member.clone());
-            }
+            EntryBody::MemberKey(member) => self.add_member(member.clone()),
             EntryBody::Heads(batch) => self.heads.push(batch.clone()),
         }
+    }
+
+    /// The same state, where a grant that says nothing of it allows the copy to be this old.
+    #[must_use]
+    pub const fn with_max_stale(mut self, max_stale_s: u64) -> Self {
+        self.max_stale_s = Some(max_stale_s);
+        self
+    }
+
+    /// Forgets what one machine's rules do not need: keys of other members than this machine and the hub, and files of heads.
+    pub fn keep_for(&mut self, machine: &str) {
+        self.members.retain(|(role, member, _), _| *role == Role::Hub || member == machine);
+        self.heads.clear();
+    }
+
+    /// What is kept in a file. Files of heads are not.
+    #[must_use]
+    pub fn to_lists(&self) -> StateLists {
+        StateLists {
+            size: self.size,
+            bundles: self.bundles.values().cloned().collect(),
+            grants: self.grants.values().cloned().collect(),
+            pins: self.pins.values().flatten().cloned().collect(),
+            revocations: self.revocations.clone(),
+            members: self.members.values().cloned().collect(),
+        }
+    }
+
+    /// What was kept in a file.
+    #[must_use]
+    pub fn from_lists(lists: StateLists) -> Self {
+        let mut state = Self { size: lists.size, revocations: lists.revocations, ..Self::default() };
+        state.bundles = lists.bundles.into_iter().map(|bundle| (bundle.name.clone(), bundle)).collect();
+        state.grants = lists.grants.into_iter().map(|grant| (grant.id.clone(), grant)).collect();
+        for pin in lists.pins {
+            state.pins.entry(pin.server.clone()).or_default().push(pin);
+        }
+        lists.members.into_iter().for_each(|member| state.add_member(member));
+        state
+    }
+
+    fn add_member(&mut self, member: MemberKey) {
+        self.members.insert((member.role, member.member.clone(), member.key), member);
     }
 
     /// How many entries were applied.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The keys that may sign checkpoints: the first one and those that the log added, but for those that it removed.
+    #[must_use]
+    pub fn hub_keys(&self, first: &NoteKey) -> Vec<NoteKey> {
+        let added = self.keys(Role::Hub).filter_map(note_key);
+        let removed: Vec<NoteKey> = self.removed_keys(Role::Hub).filter_map(note_key).collect();
+        let mut keys: Vec<NoteKey> = std::iter::once(first.clone()).chain(added).collect();
+        keys.retain(|key| !removed.iter().any(|removed| removed.public() == key.public()));
+        keys
     }
 
     /// The revocations that hold, in the order of the log.
@@ -199,7 +272,7 @@ impl FleetState {
         if grant.expires_ms.is_some_and(|at| at <= now_ms) {
             return Some(GrantEnd::Expired);
         }
-        let max_stale_s = max_stale_s(grant);
+        let max_stale_s = self.max_stale_s(grant);
         let age_ms = now_ms.saturating_sub(fresh_ms);
         let is_stale = age_ms > max_stale_s.saturating_mul(1000);
         is_stale.then_some(GrantEnd::Stale { age_s: age_ms / 1000, max_stale_s })
@@ -229,8 +302,19 @@ impl FleetState {
         }
         let pins = self.pins.get(subject.server).into_iter().flatten();
         view.surfaces = pins.map(|pin| pin.surface).collect();
-        view.valid_until_ms = view.grants.iter().map(|grant| last_moment(grant, fresh_ms)).min();
+        view.valid_until_ms = view.grants.iter().map(|grant| self.last_moment(grant, fresh_ms)).min();
         view
+    }
+
+    /// When a grant that lives ends, if nothing newer is seen.
+    #[must_use]
+    pub fn last_moment(&self, grant: &Grant, fresh_ms: u64) -> u64 {
+        let stale = fresh_ms.saturating_add(self.max_stale_s(grant).saturating_mul(1000));
+        grant.expires_ms.map_or(stale, |expires| expires.min(stale))
+    }
+
+    fn max_stale_s(&self, grant: &Grant) -> u64 {
+        grant.max_stale_s.or(self.max_stale_s).unwrap_or(DEFAULT_MAX_STALE_S)
     }
 
     fn revoked(&self, mut is_meant: impl FnMut(&Target) -> bool) -> Option<&Revocation> {
@@ -238,14 +322,9 @@ impl FleetState {
     }
 }
 
-/// When a grant that lives ends, if nothing newer is seen.
-fn last_moment(grant: &Grant, fresh_ms: u64) -> u64 {
-    let stale = fresh_ms.saturating_add(max_stale_s(grant).saturating_mul(1000));
-    grant.expires_ms.map_or(stale, |expires| expires.min(stale))
-}
-
-fn max_stale_s(grant: &Grant) -> u64 {
-    grant.max_stale_s.unwrap_or(DEFAULT_MAX_STALE_S)
+/// The key that a hub's entry names.
+fn note_key(member: &MemberKey) -> Option<NoteKey> {
+    NoteKey::new(&member.member, KeyUse::Note, *member.key.as_bytes()).ok()
 }
 
 /// Whether a revocation of this may end. What is gone stays gone where a new id can be given.

@@ -29,7 +29,7 @@ use bailiwick_policy::lattice::Containment;
 use serde_json::Value;
 
 use crate::grant::{Effective, Grant, Missing, PerTool};
-use crate::interceptor::{Interceptor, judge_all};
+use crate::interceptor::{Interceptor, Meter, judge_all};
 use crate::session::Session;
 use crate::tool::Required;
 use bailiwick_guardrails::Rules;
@@ -72,6 +72,7 @@ pub struct Gate {
     entries: Vec<GateEntry>,
     names: HashMap<Arc<str>, usize>,
     interceptors: Vec<Box<dyn Interceptor>>,
+    meter: Option<Box<dyn Meter>>,
 }
 
 /// What permits and contexts need of the gate that made them.
@@ -144,10 +145,11 @@ impl Gate {
         shared: Arc<Shared>,
         entries: Vec<GateEntry>,
         interceptors: Vec<Box<dyn Interceptor>>,
+        meter: Option<Box<dyn Meter>>,
     ) -> Self {
         let names =
             entries.iter().enumerate().map(|(index, entry)| (Arc::clone(&entry.name), index)).collect();
-        Self { shared, entries, names, interceptors }
+        Self { shared, entries, names, interceptors, meter }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -226,6 +228,11 @@ impl Gate {
             counted.return_run();
             return Err(Stop::deny(call, spent()));
         }
+        if let Err(denial) = self.spend(entry) {
+            counted.return_run();
+            grant.return_call();
+            return Err(Stop::deny(call, denial));
+        }
         let event = entry
             .event(RecordKind::ToolCalled)
             .with_decision(Decision::Allow)
@@ -252,6 +259,22 @@ impl Gate {
                 Err(Stop::deny(call, unrecorded(&fault)))
             }
         }
+    }
+
+    /// Spends of the fleet's budget, last of all: what is spent does not come back.
+    fn spend(&self, entry: &GateEntry) -> Result<(), Denial> {
+        let Some(budget) = entry.rules.fleet_budget() else { return Ok(()) };
+        let spent = match &self.meter {
+            Some(meter) => meter.spend(budget),
+            None => Err("nothing here can spend of it; `bailiwick wrap` does, on a machine that is enrolled"
+                .to_owned()),
+        };
+        spent.map_err(|why| {
+            let tool = &entry.name;
+            let message =
+                format!("each call of `{tool}` spends of the fleet's budget `{}`: {why}", budget.name);
+            Denial::new(DenialCode::FleetBudgetSpent, message)
+        })
     }
 
     /// Generation and revocation.

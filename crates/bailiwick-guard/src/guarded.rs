@@ -60,8 +60,11 @@ pub struct Guarded {
 /// What the threads that run calls share.
 struct Held {
     registry: Arc<Inner>,
-    rules: Arc<Mutex<SessionRails>>,
+    rules: SharedRails,
 }
+
+/// The rules of a project and others that hold besides. All see every call.
+type SharedRails = Arc<[Mutex<SessionRails>]>;
 
 /// What came of a call.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ pub struct Answered {
 }
 
 /// The rules as the gate sees them.
-struct Rail(Arc<Mutex<SessionRails>>);
+struct Rail(SharedRails);
 
 impl Guarded {
     /// Holds a registry to the guardrails of `workdir`.
@@ -86,10 +89,21 @@ impl Guarded {
         state: &State,
         home: Option<&Path>,
     ) -> Result<Self, GuardedFault> {
-        let rules = Arc::new(Mutex::new(SessionRails::new(workdir, state, home)?));
+        Self::around_all(builder, [SessionRails::new(workdir, state, home)?])
+    }
+
+    /// Holds a registry to several sets of rules: the strictest verdict counts.
+    ///
+    /// # Errors
+    /// If the registry cannot be built.
+    pub fn around_all(
+        builder: RegistryBuilder,
+        rails: impl IntoIterator<Item = SessionRails>,
+    ) -> Result<Self, GuardedFault> {
+        let rules: SharedRails = rails.into_iter().map(Mutex::new).collect();
         let registry = builder.interceptor(Rail(Arc::clone(&rules))).build()?;
         let held = Arc::new(Held { registry: Arc::clone(registry.inner()), rules });
-        held.locked().load(registry.definitions().map(|tool| tool.name));
+        held.each(|rails| rails.load(registry.definitions().map(|tool| tool.name)));
         Ok(Self { registry, held })
     }
 
@@ -149,10 +163,10 @@ impl Guarded {
     pub async fn end_turn(&self, text: &str, role: &str) -> Vec<InjectedMessage> {
         let (held, text, role) = (Arc::clone(&self.held), text.to_owned(), role.to_owned());
         let end = move |_| async move {
-            let scripts = held.locked().end_turn(&text, &role);
+            let scripts = held.each(|rails| rails.end_turn(&text, &role));
             let said = run_scripts(scripts).await;
             if !said.injected.is_empty() {
-                held.locked().send_back();
+                held.each(SessionRails::send_back);
             }
             said.injected
         };
@@ -161,7 +175,7 @@ impl Guarded {
 
     /// Begins a turn: validators may send the assistant back again.
     pub fn begin_turn(&self) {
-        self.held.locked().begin_turn();
+        self.held.each(SessionRails::begin_turn);
     }
 
     /// Reads the file again.
@@ -169,7 +183,9 @@ impl Guarded {
     /// # Errors
     /// If the trust store cannot be read.
     pub fn reload(&self) -> Result<Reload, StateFault> {
-        self.held.locked().reload()
+        let all: Result<Vec<Reload>, StateFault> = self.held.each(SessionRails::reload).into_iter().collect();
+        let kept = all?.into_iter().find(|one| matches!(one, Reload::KeptOld(_)));
+        Ok(kept.unwrap_or(Reload::Changed))
     }
 
     /// Runs work on a thread that may block: judging holds a lock, and patterns take their time.
@@ -200,7 +216,8 @@ impl Held {
         let PendingCall { tool, args, grant, listener } = pending;
         let permit = self.registry.permit(&tool, args, &grant).await?;
         let call = permit.call().clone();
-        let number = self.locked().admit(&call);
+        // Each counts the same calls, so the number is the same.
+        let number = self.each(|rails| rails.admit(&call)).into_iter().next().unwrap_or_default();
         Ok(JudgedCall { permit: permit.heard_by_some(listener), call, number })
     }
 
@@ -217,13 +234,15 @@ impl Held {
             Ok(Outcome::Refused(denial)) => (denial.to_string(), false),
             Err(fault) => (fault.to_string(), false),
         };
-        let scripts = self.locked().end(number, call, &text, succeeded);
+        let scripts = self.each(|rails| rails.end(number, call, &text, succeeded));
         let said = run_scripts(scripts).await;
         Answered { result, injected: said.injected }
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, SessionRails> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    fn each<T>(&self, does: impl Fn(&mut SessionRails) -> T) -> Vec<T> {
+        let locked =
+            |rails: &Mutex<SessionRails>| does(&mut rails.lock().unwrap_or_else(PoisonError::into_inner));
+        self.rules.iter().map(locked).collect()
     }
 }
 
@@ -297,16 +316,19 @@ impl Interceptor for Rail {
     }
 
     fn judge(&self, call: &Call) -> Result<Verdict, InterceptorError> {
-        let poisoned = || InterceptorError("a thread panicked while it held the rules".to_owned());
-        let rules = self.0.lock().map_err(|_| poisoned())?;
-        Ok(rules.judge(call))
+        let poisoned = |_| InterceptorError("a thread panicked while it held the rules".to_owned());
+        self.0.iter().try_fold(Verdict::Allow, |strictest, rails| {
+            let rails = rails.lock().map_err(poisoned)?;
+            Ok(strictest.max(rails.judge(call)))
+        })
     }
 }
 
-async fn run_scripts(scripts: Scripts) -> Said {
-    if scripts.is_empty() {
+async fn run_scripts(scripts: Vec<Scripts>) -> Said {
+    // The rules of one set alone have scripts: those of a project.
+    let Some(scripts) = scripts.into_iter().find(|scripts| !scripts.is_empty()) else {
         return Said::default();
-    }
+    };
     tokio::task::spawn_blocking(|| scripts.run()).await.unwrap_or_default()
 }
 

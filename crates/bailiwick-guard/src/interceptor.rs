@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
 use bailiwick_guardrails::{Call, Consent, Verdict};
+use bailiwick_manifest::FleetBudget;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use serde_json::Value;
 
@@ -57,6 +58,15 @@ fn judge_one(interceptor: &dyn Interceptor, call: &Call) -> Verdict {
         Ok(Err(why)) => failed(&format!("failed: {why}")),
         Err(_) => failed("panicked"),
     }
+}
+
+/// Spends of budgets that are not this session's alone.
+pub trait Meter: Send + Sync + 'static {
+    /// Spends what one call costs. When this returns, it is spent, whatever becomes of the call.
+    ///
+    /// # Errors
+    /// Why nothing was spent; the call is denied then.
+    fn spend(&self, budget: &FleetBudget) -> Result<(), String>;
 }
 
 /// Asks a person for consent. Without an approver, every call that needs consent is denied.

@@ -60,7 +60,7 @@ pub use bailiwick_launch::{BrokerProcess, FixedHosts};
 pub use gate::{Approval, Gate, Permit, Refusal, ToolContext};
 pub use grant::Grant;
 pub use guarded::{AdmittedCall, Answered, Guarded, GuardedFault};
-pub use interceptor::{Approver, Interceptor, InterceptorError};
+pub use interceptor::{Approver, Interceptor, InterceptorError, Meter};
 pub use offload::CancelFlag;
 pub use open::WriteMode;
 pub use outcome::{Content, Outcome, Output, Part, ResourceBody};

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::gate::{Approval, Gate, GateEntry, OnDenied, Permit, Refusal, Shared};
 use crate::grant::Grant;
 use crate::guarded::AdmittedCall;
-use crate::interceptor::{Approver, Interceptor};
+use crate::interceptor::{Approver, Interceptor, Meter};
 use crate::offload::{CallThreads, CancelFlag};
 use crate::outcome::{Outcome, Output};
 use crate::pending::{GrantSource, PendingCall};
@@ -91,6 +91,7 @@ pub struct RegistryBuilder {
     tools: Vec<(Box<dyn AnyTool>, Rules)>,
     interceptors: Vec<Box<dyn Interceptor>>,
     approver: Option<Box<dyn Approver>>,
+    meter: Option<Box<dyn Meter>>,
     session: Session,
     journal: Journal,
     generation: u64,
@@ -107,6 +108,7 @@ impl Registry {
             tools: Vec::new(),
             interceptors: Vec::new(),
             approver: None,
+            meter: None,
             session,
             journal,
             generation: 0,
@@ -372,6 +374,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Names what spends of the fleet's budgets. Without it, a tool whose manifest names one never runs.
+    #[must_use]
+    pub fn meter(mut self, meter: impl Meter) -> Self {
+        self.meter = Some(Box::new(meter));
+        self
+    }
+
     /// Tells `hear` of every call that is refused: the tool, its arguments, and the denial. It is called once for a call,
     /// when it is refused before the tool runs or when the tool ends with a denial; it must not block.
     #[must_use]
@@ -434,7 +443,7 @@ impl RegistryBuilder {
         let own = own(&self.session, &self.journal);
         let (session, journal, on_denied, audits) = (self.session, self.journal, self.on_denied, self.audits);
         let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits });
-        let gate = Gate::new(shared, entries, self.interceptors);
+        let gate = Gate::new(shared, entries, self.interceptors, self.meter);
         let threads = CallThreads::new();
         let minted = Mutex::new(HashMap::new());
         Registry(Arc::new(Inner { tools, gate, approver: self.approver, threads, minted }))

@@ -75,6 +75,13 @@ impl Engine<'_> {
         if let Err(denial) = rules.judge_past(tool, &OfServer { past, server }) {
             return Verdict::Deny(denial);
         }
+        if let Some(budget) = rules.fleet_budget() {
+            let message = format!(
+                "each call of `{tool}` spends of the fleet's budget `{}`, which a hook cannot: call it through `bailiwick wrap`",
+                budget.name
+            );
+            return Verdict::Deny(Denial::new(DenialCode::FleetBudgetSpent, message));
+        }
         let session = Surroundings::new(self.here);
         let session = self.home.iter().fold(session, |session, home| session.with_home(home));
         rules.judge_call(tool, call.params(), &session)

@@ -90,6 +90,19 @@ impl Policy {
         }
     }
 
+    /// The rules of a text that is no project's file; its scripts never run. `name` is what messages call it.
+    #[must_use]
+    pub fn of_text(name: &str, text: &str) -> Self {
+        let source = Source::new(name, text);
+        let digest = Digest::sha256(text.as_bytes());
+        match compile_text(text) {
+            Ok((written, rails)) => {
+                Self::Good(Box::new(Good { rails, written, digest, source, trusted: false }))
+            }
+            Err(findings) => Self::Broken(Box::new(Broken { source, findings })),
+        }
+    }
+
     fn compared(
         workdir: &Path,
         text: Text,
@@ -132,7 +145,7 @@ impl Broken {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        format!("{GUARDRAILS}{place}: {first}{more}; run `bailiwick guard lint` to see it")
+        format!("{}{place}: {first}{more}; run `bailiwick guard lint` to see it", self.source.name())
     }
 }
 

@@ -30,6 +30,8 @@ pub struct SessionRails {
     state: State,
     workdir: PathBuf,
     home: Option<PathBuf>,
+    /// Whether the rules are of a text, which stays as it is.
+    is_of_text: bool,
 }
 
 /// A call that was admitted.
@@ -82,10 +84,20 @@ impl SessionRails {
     /// If the trust store cannot be read.
     pub fn new(workdir: &Path, state: &State, home: Option<&Path>) -> Result<Self, StateFault> {
         let policy = Policy::load(workdir, &Trust::load(state)?);
+        Ok(Self::under(policy, workdir, state, home, false))
+    }
+
+    /// The rules of a text that is no project's file: its scripts never run, and it is not read again.
+    #[must_use]
+    pub fn of_text((name, text): (&str, &str), workdir: &Path, state: &State, home: Option<&Path>) -> Self {
+        Self::under(Policy::of_text(name, text), workdir, state, home, true)
+    }
+
+    fn under(policy: Policy, workdir: &Path, state: &State, home: Option<&Path>, is_of_text: bool) -> Self {
         let history = fresh(&policy, &[]);
         let (workdir, home) = (workdir.to_path_buf(), home.map(Path::to_path_buf));
         let (calls, loaded, state) = (Vec::new(), Vec::new(), state.clone());
-        Ok(Self { policy, history, calls, loaded, state, workdir, home })
+        Self { policy, history, calls, loaded, state, workdir, home, is_of_text }
     }
 
     /// Reads the file again; one that cannot be used leaves the rules from before in force.
@@ -93,6 +105,9 @@ impl SessionRails {
     /// # Errors
     /// If the trust store cannot be read.
     pub fn reload(&mut self) -> Result<Reload, StateFault> {
+        if self.is_of_text {
+            return Ok(Reload::Changed);
+        }
         let policy = Policy::load(&self.workdir, &Trust::load(&self.state)?);
         Ok(match &policy {
             Policy::Broken(broken) => Reload::KeptOld(broken.summary()),

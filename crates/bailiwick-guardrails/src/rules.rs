@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bailiwick_manifest::{Checked, Constraints, Risk};
+use bailiwick_manifest::{Checked, Constraints, FleetBudget, Risk};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use serde_json::Value;
@@ -128,6 +128,12 @@ impl Rules {
     #[must_use]
     pub const fn max_invocations(&self) -> Option<u64> {
         self.constraints.max_invocations
+    }
+
+    /// What each call spends of a budget of the fleet.
+    #[must_use]
+    pub const fn fleet_budget(&self) -> Option<&FleetBudget> {
+        self.constraints.fleet_budget.as_ref()
     }
 
     /// Whether the past of the session lets the tool run now: forbidden, too often, too early.

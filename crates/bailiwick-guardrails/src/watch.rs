@@ -69,6 +69,8 @@ pub struct Watch {
     now: u64,
     timeout: Duration,
     manifest: Option<Checked>,
+    /// Rules that hold besides those of files, by their names.
+    more: Vec<(String, String)>,
     /// The subagent whose events these are; empty for the session's own agent.
     agent: String,
     /// Whether what is typed into a running program is asked about too.
@@ -89,8 +91,19 @@ impl Watch {
     #[must_use]
     pub fn new(state: State, session: &str, cwd: &Path, home: Option<&Path>, now: u64) -> Self {
         let (session, cwd, home) = (session.to_owned(), cwd.to_path_buf(), home.map(Path::to_path_buf));
-        let agent = String::new();
-        Self { state, session, cwd, home, now, timeout: TIMEOUT, manifest: None, agent, sees_input: true }
+        let (agent, more) = (String::new(), Vec::new());
+        Self {
+            state,
+            session,
+            cwd,
+            home,
+            now,
+            timeout: TIMEOUT,
+            manifest: None,
+            more,
+            agent,
+            sees_input: true,
+        }
     }
 
     /// The same session, whose scripts may run this long.
@@ -104,6 +117,13 @@ impl Watch {
     #[must_use]
     pub fn with_manifest(mut self, manifest: Checked) -> Self {
         self.manifest = Some(manifest);
+        self
+    }
+
+    /// The same session, where the rules of a text hold besides those of files. Its scripts never run.
+    #[must_use]
+    pub fn with_rules(mut self, name: &str, text: &str) -> Self {
+        self.more.push((name.to_owned(), text.to_owned()));
         self
     }
 
@@ -320,20 +340,25 @@ impl Watch {
         let trust = Trust::load(&self.state)?;
         let known = first.rules().and_then(|rules| rules.strip_prefix(&format!("{COUNTING}:")));
         let levels = Level::all(first.workdir(), home, &trust, known);
+        let workdir = first.workdir().to_path_buf();
         let mut first = Some(first);
         let mut open = Vec::new();
         for Level { dir, policy } in levels {
             let log = match first.take() {
                 Some(log) => log,
-                None => {
-                    let session = format!("{} in {}", self.session, dir.display());
-                    SessionLog::open(&self.state, &session, &dir, home)?
-                }
+                None => self.open_log(&format!("in {}", dir.display()), &dir)?,
             };
-            let log = log.with(rails_of(&policy), &rules_id(&policy))?;
-            open.push(OpenLevel { policy, log });
+            open.push(OpenLevel::new(policy, log)?);
+        }
+        for (name, text) in &self.more {
+            let log = self.open_log(&format!("under {name}"), &workdir)?;
+            open.push(OpenLevel::new(Policy::of_text(name, text), log)?);
         }
         Ok(open)
+    }
+
+    fn open_log(&self, of: &str, dir: &Path) -> Result<SessionLog, StateFault> {
+        SessionLog::open(&self.state, &format!("{} {of}", self.session), dir, self.home.as_deref())
     }
 
     fn ask(&self, call: &ToolCall<'_>, question: &str, asking: Asking) -> Result<Decision, StateFault> {
@@ -381,6 +406,11 @@ struct OpenLevel {
 }
 
 impl OpenLevel {
+    fn new(policy: Policy, log: SessionLog) -> Result<Self, StateFault> {
+        let log = log.with(rails_of(&policy), &rules_id(&policy))?;
+        Ok(Self { policy, log })
+    }
+
     fn add(&mut self, record: &Record) -> Result<(), StateFault> {
         self.log.add(record, rails_of(&self.policy))
     }

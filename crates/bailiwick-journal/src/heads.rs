@@ -10,7 +10,7 @@ use super::layout::{self, Layout};
 use crate::format::{Digest, Line, Point, SealKind, SessionId, Signature};
 use crate::private;
 use std::fs::{self, File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SLOT: usize = 1024;
 
@@ -132,6 +132,22 @@ pub(super) fn kept(layout: &Layout, session: &SessionId) -> Result<Result<Option
         }
     }
     Ok(if newest.is_none() && bad { Err(()) } else { Ok(newest) })
+}
+
+/// The last seal of each session in `dir`, as its head file keeps it. Whether the lines are there is [`verify`](super::verify())'s
+/// question.
+///
+/// # Errors
+/// If a file cannot be read. A session whose head file is damaged is left out.
+pub fn sealed_heads(dir: &Path) -> Result<Vec<(SessionId, Point)>, JournalFault> {
+    let layout = Layout::for_reading(dir);
+    let mut found = Vec::new();
+    for session in layout.sessions()? {
+        if let Ok(Some(kept)) = kept(&layout, &session)? {
+            found.push((session, kept.point));
+        }
+    }
+    Ok(found)
 }
 
 fn read_slot(slot: &[u8], session: &SessionId) -> Option<Kept> {

@@ -69,7 +69,7 @@ pub(super) fn holds(public: &Digest, signature: &Signature, bytes: &[u8]) -> boo
 fn load(path: &Path) -> Result<Sealer, JournalFault> {
     let file = layout::open_existing(path)?;
     let refuse = |why| JournalFault::Key { path: path.to_path_buf(), why };
-    if let Some(why) = private::file_fault(&file.metadata().during("look at", path)?) {
+    if let Some(why) = private::secret_fault(&file.metadata().during("look at", path)?) {
         return Err(refuse(why));
     }
     let mut text = String::new();

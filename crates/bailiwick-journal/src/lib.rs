@@ -43,6 +43,7 @@ pub use clock::now_us;
 pub use fault::{Cause, JournalFault};
 pub use follow::{Follow, ReadPlace};
 pub use handle::{Ack, Journal};
+pub use heads::sealed_heads;
 pub use key::{fingerprint, local_fingerprint};
 pub use name::new_session;
 pub use own_dirs::OwnDirs;

@@ -28,7 +28,8 @@ pub fn options() -> OpenOptions {
 }
 
 /// Why a file that holds a secret is not the user's alone, if it is not.
-pub(super) fn file_fault(found: &Metadata) -> Option<&'static str> {
+#[must_use]
+pub fn secret_fault(found: &Metadata) -> Option<&'static str> {
     system::file_fault(found)
 }
 

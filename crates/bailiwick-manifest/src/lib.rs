@@ -43,7 +43,7 @@ pub mod units;
 
 pub use manifest::{
     ArgumentAccess, ArgumentRule, ArgumentTest, BoundValues, Checked, CheckedTool, ClientFeatures, Condition,
-    Constraints, Declared, ExplainedRequest, FeatureStance, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS,
-    Manifest, NumberRange, Package, Pins, Risk, RuleEffect, SCHEMA, Stance, Tool, ToolPolicy,
-    ToolPolicyBuilder, ToolState, Variable, VariableSource,
+    Constraints, Declared, ExplainedRequest, FeatureStance, FleetBudget, MAX_CAPABILITIES,
+    MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest, NumberRange, Package, Pins, Risk, RuleEffect, SCHEMA, SpendUnit,
+    Stance, Tool, ToolPolicy, ToolPolicyBuilder, ToolState, Variable, VariableSource,
 };

@@ -4,6 +4,7 @@
 //! this host. Both are all or nothing; a manifest with a finding grants nothing.
 
 mod authority;
+mod ceiling;
 mod check;
 mod client;
 mod hidden;
@@ -145,6 +146,41 @@ pub struct Constraints {
     pub forbidden: bool,
     /// Only with a person's consent, each time.
     pub confirm: bool,
+    /// Each call spends of a budget that machines of a fleet share.
+    pub fleet_budget: Option<FleetBudget>,
+}
+
+/// What each call of a tool spends of a budget of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetBudget {
+    /// The budget's name at the hub.
+    pub name: String,
+    /// What it counts.
+    pub unit: SpendUnit,
+    /// How much one call spends.
+    pub each: u64,
+}
+
+/// What a budget of the fleet counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpendUnit {
+    /// Calls.
+    Calls,
+    /// Seconds of running.
+    Seconds,
+    /// The smallest unit of a currency.
+    Money,
+}
+
+impl SpendUnit {
+    pub(crate) const ALL: [(&'static str, Self); 3] =
+        [("calls", Self::Calls), ("seconds", Self::Seconds), ("money", Self::Money)];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, unit)| *unit == self).map_or("calls", |(word, _)| word)
+    }
 }
 
 /// Hashes that tool definitions and server instructions must have.

@@ -17,6 +17,7 @@ crate::code_table! {
         ClockNotGranted "clock-not-granted": "the clock may not be seen";
         RequiredNotGranted "required-not-granted": "the tool demands more than was granted";
         BudgetSpent "budget-spent": "the grant's calls are used up";
+        FleetBudgetSpent "fleet-budget-spent": "no lease of the fleet's budget has enough left, and none can be had";
         GenerationOver "generation-over": "the grant is not good in this generation";
         Revoked "revoked": "the grant was revoked";
         GrantElsewhere "grant-elsewhere": "the grant was minted by another registry";

@@ -15,7 +15,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use crate::connect::{ConnectError, Connector};
+use crate::connect::{ConnectError, Connector, OwnTls};
 use crate::endpoint::{Endpoint, EndpointError};
 
 /// All headers of an answer together, and how many there may be.
@@ -94,7 +94,19 @@ impl Client {
     /// # Errors
     /// If no server can be verified.
     pub fn new(resolver: Resolver, hosts: BTreeMap<Box<str>, Vec<IpAddr>>) -> Result<Self, ConnectError> {
-        Ok(Self { connector: Connector::new(resolver, hosts)?, idle: Arc::default() })
+        Self::with_tls(resolver, hosts, &OwnTls::default())
+    }
+
+    /// The same with authorities and a certificate of its own.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub fn with_tls(
+        resolver: Resolver,
+        hosts: BTreeMap<Box<str>, Vec<IpAddr>>,
+        own: &OwnTls<'_>,
+    ) -> Result<Self, ConnectError> {
+        Ok(Self { connector: Connector::new(resolver, hosts, own)?, idle: Arc::default() })
     }
 
     /// The same for a service of the user's own, whose name may lead to a private address. TLS is verified as ever.

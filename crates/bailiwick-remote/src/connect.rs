@@ -10,7 +10,8 @@ use bailiwick_policy::capability::CapabilitySet;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::net::Host;
 use bailiwick_policy::plan::Plan;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -50,6 +51,15 @@ pub enum ConnectError {
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
+/// Whom a client trusts and what it shows of itself, all PEM.
+#[derive(Clone, Copy, Default)]
+pub struct OwnTls<'a> {
+    /// Authorities that the server's certificate has to lead to; the roots of the host if absent.
+    pub authorities: Option<&'a [u8]>,
+    /// A certificate chain that is shown to servers that ask for one, and its key.
+    pub identity: Option<(&'a [u8], &'a [u8])>,
+}
+
 /// Makes connections.
 pub(crate) struct Connector {
     lookup: Lookup,
@@ -59,20 +69,28 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Trusts the roots of the host.
+    /// Trusts the roots of the host, or those that are named, and shows a certificate if there is one.
     pub(crate) fn new(
         resolver: Resolver,
         hosts: BTreeMap<Box<str>, Vec<IpAddr>>,
+        own: &OwnTls<'_>,
     ) -> Result<Self, ConnectError> {
-        let mut trusted = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        if trusted.add_parsable_certificates(found.certs).0 == 0 {
-            return Err(ConnectError::Tls("this host has no root certificates".to_owned()));
-        }
+        let fault = |why: String| ConnectError::Tls(why);
         let ring = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
-        let builder = versions.map_err(|why| ConnectError::Tls(why.to_string()))?;
-        let tls = TlsConnector::from(Arc::new(builder.with_root_certificates(trusted).with_no_client_auth()));
+        let builder = versions.map_err(|why| fault(why.to_string()))?;
+        let builder = builder.with_root_certificates(trusted(own.authorities)?);
+        let config = match own.identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
+                let chain = chain.map_err(|why| fault(format!("the certificate: {why}")))?;
+                let key = PrivateKeyDer::from_pem_slice(key);
+                let key = key.map_err(|why| fault(format!("the key of the certificate: {why}")))?;
+                builder.with_client_auth_cert(chain, key).map_err(|why| fault(why.to_string()))?
+            }
+        };
+        let tls = TlsConnector::from(Arc::new(config));
         Ok(Self { lookup: Lookup::new(resolver, hosts, Duration::ZERO), tls, reaches_private: false })
     }
 
@@ -111,6 +129,28 @@ impl Connector {
             None => Ok(addresses),
         }
     }
+}
+
+/// The certificates that a server's has to lead to.
+fn trusted(authorities: Option<&[u8]>) -> Result<RootCertStore, ConnectError> {
+    let mut trusted = RootCertStore::empty();
+    let Some(pem) = authorities else {
+        let found = rustls_native_certs::load_native_certs();
+        if trusted.add_parsable_certificates(found.certs).0 == 0 {
+            return Err(ConnectError::Tls("this host has no root certificates".to_owned()));
+        }
+        return Ok(trusted);
+    };
+    for authority in CertificateDer::pem_slice_iter(pem) {
+        let wrong = |why: String| ConnectError::Tls(format!("the certificate authority: {why}"));
+        trusted
+            .add(authority.map_err(|why| wrong(why.to_string()))?)
+            .map_err(|why| wrong(why.to_string()))?;
+    }
+    if trusted.is_empty() {
+        return Err(ConnectError::Tls("the file of the certificate authority has no certificate".to_owned()));
+    }
+    Ok(trusted)
 }
 
 /// What the decision of the network allowlist says, where exactly this host and port are granted.

@@ -21,7 +21,7 @@ mod token_file;
 
 pub use bailiwick_egress::Resolver;
 pub use client::{Answered, Body, Client, SendError};
-pub use connect::ConnectError;
+pub use connect::{ConnectError, OwnTls};
 pub use credential::{Credential, CredentialError, LoginSession};
 pub use endpoint::{Endpoint, EndpointError};
 pub use oauth::{LoginError, LoginRequest, PendingLogin};

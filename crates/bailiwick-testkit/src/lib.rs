@@ -8,10 +8,13 @@
 )]
 
 pub mod child;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 #[cfg(feature = "journal")]
 pub mod journal;
 mod plain_user;
 mod poorer;
+pub mod postgres;
 mod skip;
 mod world;
 

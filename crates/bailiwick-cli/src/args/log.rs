@@ -50,6 +50,8 @@ pub(crate) enum LogCommand {
     #[command(after_help = "Examples:
   bailiwick log verify
   bailiwick log verify --key FINGERPRINT --head 1767225600-0badcafe:41:HASH
+  bailiwick log verify --fleet
+  bailiwick log verify --fleet --log-files /srv/log --machine ID --dir copy-of-its-journal
 
 Exit codes: 0 intact · 1 problems, each with its file and line · 3 there is nothing that can be verified")]
     Verify(Verify),
@@ -124,6 +126,15 @@ pub(crate) struct Verify {
     /// A line that must be there, as kept elsewhere; may be repeated.
     #[arg(long = "head", value_name = "SESSION:SEQ:HASH")]
     pub(crate) heads: Vec<Head>,
+    /// Hold the journal against the heads that the fleet's log has of this machine.
+    #[arg(long)]
+    pub(crate) fleet: bool,
+    /// Read the fleet's log from this directory of published files, not from where the enrolment says.
+    #[arg(long, value_name = "DIR", requires = "fleet")]
+    pub(crate) log_files: Option<PathBuf>,
+    /// The machine whose journal it is, if not this one.
+    #[arg(long, value_name = "ID", requires = "fleet")]
+    pub(crate) machine: Option<String>,
 }
 
 /// Arguments of `export`.

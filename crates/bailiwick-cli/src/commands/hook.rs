@@ -7,7 +7,8 @@
 mod record;
 mod settings_change;
 
-pub(super) use record::{act, last_event};
+pub(crate) use record::act;
+pub(super) use record::last_event;
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -15,10 +16,15 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow};
 use bailiwick_clients::hooks::{Agent, Event, EventKind, Injection, Refusal};
 use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
+use bailiwick_policy::denial::{Denial, DenialCode};
+#[cfg(target_os = "linux")]
+use bailiwick_replica::{ServerIdentity, ServerRules};
 use serde_json::Value;
 
 use crate::answer::{Answer, Exit};
 use crate::args::guard::Hook;
+#[cfg(target_os = "linux")]
+use crate::fleet_rules;
 use crate::{facts, input};
 
 /// The largest event that is read.
@@ -60,6 +66,11 @@ fn handle(args: &Hook, event: &Event) -> anyhow::Result<Answer> {
             None => agent.nothing().to_owned(),
         },
         EventKind::Before { tool, params, id, can_ask } => {
+            if let Some(denial) = refused_by_fleet(agent)? {
+                let decision = Decision::Deny(denial);
+                record::decision(&event.session, tool, &decision)?;
+                return Ok(Answer::bytes(decided(agent, event, &decision)));
+            }
             let asking = if *can_ask { Asking::Agent } else { Asking::Terminal };
             let decision = watch(args, event)?.before(tool, params, id.as_deref(), asking).map_err(text)?;
             record::decision(&event.session, tool, &decision)?;
@@ -111,6 +122,38 @@ fn injected(agent: &Agent, event: &Event, said: &Said) -> String {
     agent.inject(event, &Injection { text: &text, messages: &serde_json::json!(said.injected) })
 }
 
+/// Why the fleet lets nothing run here, if it does not.
+#[cfg(target_os = "linux")]
+fn refused_by_fleet(agent: &Agent) -> anyhow::Result<Option<Denial>> {
+    let Some(replica) = fleet_rules::replica()? else { return Ok(None) };
+    fleet_rules::refresh_aside(&replica);
+    let rules = ServerRules::now(&replica, ServerIdentity::named([agent.name]));
+    Ok(rules.err().map(|why| Denial::new(DenialCode::Revoked, why.to_string())))
+}
+
+/// The same session, where the fleet's guardrails hold too.
+#[cfg(target_os = "linux")]
+fn under_fleet(watch: Watch, agent: &Agent) -> anyhow::Result<Watch> {
+    let Some(replica) = fleet_rules::replica()? else { return Ok(watch) };
+    // What is revoked was refused before; what comes after a call is no call.
+    let Ok(rules) = ServerRules::now(&replica, ServerIdentity::named([agent.name])) else { return Ok(watch) };
+    let guardrails = rules.guardrails();
+    Ok(guardrails.fold(watch, |watch, (name, text)| watch.with_rules(&format!("the fleet's {name}"), text)))
+}
+
+/// Only Linux has a copy of a fleet's log: elsewhere a machine that is in a fleet runs nothing.
+#[cfg(not(target_os = "linux"))]
+fn refused_by_fleet(_: &Agent) -> anyhow::Result<Option<Denial>> {
+    let is_enrolled = facts::fleet_dir().is_some_and(|dir| dir.join("fleet.toml").exists());
+    let why = "this machine is in a fleet, whose rules hold on Linux alone";
+    Ok(is_enrolled.then(|| Denial::new(DenialCode::Revoked, why)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn under_fleet(watch: Watch, _: &Agent) -> anyhow::Result<Watch> {
+    Ok(watch)
+}
+
 fn watch(args: &Hook, event: &Event) -> anyhow::Result<Watch> {
     let dir = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the state is")?;
     let state = State::open(&dir).map_err(anyhow::Error::msg)?;
@@ -123,6 +166,7 @@ fn watch(args: &Hook, event: &Event) -> anyhow::Result<Watch> {
     let watch = Watch::new(state, &event.session, &cwd, facts::home().as_deref(), facts::now_us());
     let watch = watch.of_agent(&event.subagent);
     let watch = if args.agent.sees_input { watch } else { watch.without_input() };
+    let watch = under_fleet(watch, args.agent)?;
     let Some(path) = &args.manifest else { return Ok(watch) };
     let (_, manifest) =
         input::manifest(path).map_err(|_| anyhow!("the manifest `{}` cannot be used", path.display()))?;

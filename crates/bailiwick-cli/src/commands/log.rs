@@ -3,6 +3,11 @@
 //! Reading judges nothing: whether the lines are genuine is the question of `verify`. A line that is not a record is
 //! named on stderr and makes the exit code 3; it is never left out in silence.
 
+#[cfg(target_os = "linux")]
+mod anchored;
+#[cfg(not(target_os = "linux"))]
+#[path = "log/anchored/elsewhere.rs"]
+mod anchored;
 mod export;
 mod find;
 mod prune;

@@ -28,6 +28,7 @@ use bailiwick_launch::{
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
+use bailiwick_replica::{Leash as FleetLeash, ServerIdentity};
 
 pub(super) use self::dry_run::{carry_over, list, trees, without_layer};
 pub(super) use self::leash::Governing;
@@ -36,6 +37,7 @@ pub(super) use self::plan::PlannedRun;
 pub(super) use self::secrets::started as started_secrets;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
+use crate::fleet_rules::ServerInFleet;
 use crate::render::{escape, style};
 use crate::{facts, input, terminal};
 
@@ -50,8 +52,9 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     let looked_ahead = is_confined.then(|| std::thread::spawn(System::look_ahead));
     let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let governing = match Governing::from_args(args) {
-        Ok(governing) => governing,
+    let governed = Governing::from_args(args).and_then(|governing| under_fleet(args, &name, governing));
+    let (governing, fleet) = match governed {
+        Ok(governed) => governed,
         Err(error) => return Ok(refused(&format!("{error:#}"))),
     };
     let asked = match PlannedRun::new(args, &name, &governing) {
@@ -88,7 +91,28 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
     } else {
         asked
     };
-    confined(args, &asked, &chosen, leash, looked_ahead)
+    let fleet = fleet.map(ServerInFleet::short_leash).transpose()?;
+    confined(args, &asked, &chosen, (leash, fleet), looked_ahead)
+}
+
+/// What the fleet says of this run, and leaves of what is granted.
+fn under_fleet(
+    args: &Run,
+    program: &str,
+    governing: Governing,
+) -> anyhow::Result<(Governing, Option<ServerInFleet>)> {
+    let manifest = args.manifest.as_deref().filter(|path| *path != Path::new("-"));
+    // A manifest that cannot be read is refused where it is used.
+    let named = manifest.and_then(|path| Some(input::manifest(path).ok()?.1.name().to_owned()));
+    let identity = ServerIdentity::named(named.into_iter().chain([program.to_owned()]));
+    let Some(fleet) = ServerInFleet::find(identity)? else { return Ok((governing, None)) };
+    anyhow::ensure!(
+        !args.unconfined_i_accept_the_risk,
+        "this machine is in a fleet, whose rules need the sandbox; nothing was started"
+    );
+    let fleet = fleet.without_grant();
+    fleet.rules.notes().into_iter().for_each(|text| note(Some(text)));
+    Ok((governing.under(fleet.ceilings()?), Some(fleet)))
 }
 
 /// The command that is run, who chose it, and where it starts.
@@ -132,7 +156,7 @@ fn confined(
     args: &Run,
     asked: &PlannedRun,
     chosen: &Chosen,
-    mut leash: Leash,
+    (mut leash, fleet): (Leash, Option<FleetLeash>),
     looked_ahead: LookedAhead,
 ) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
@@ -183,7 +207,7 @@ fn confined(
     note(lost::foretold(&chosen.command, home.as_deref(), plan).filter(|_| args.backend == Backend::Native));
     match ready.start() {
         Ok(launched) => {
-            let (answer, mut seen) = supervise::watch(plan, launched, signals)?;
+            let (answer, mut seen) = supervise::watch(plan, launched, signals, fleet.as_ref())?;
             let answer = match seen.layer.take() {
                 Some(layer) if args.dry_run => dry_run::ended(answer, layer, args.commit, plan)?,
                 _ => answer,

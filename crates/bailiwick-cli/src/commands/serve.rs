@@ -9,6 +9,7 @@ mod explain;
 pub(crate) mod fixture;
 mod http;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +19,15 @@ use anyhow::Context as _;
 use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
 use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
-use bailiwick_guardrails::{GUARDRAILS, Policy, Trust};
+use bailiwick_guardrails::{GUARDRAILS, Policy, SessionRails, State, Trust};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_manifest::Checked;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
+use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
+use bailiwick_replica::Leash;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
@@ -33,6 +36,7 @@ use super::run::started_secrets;
 use super::trust::{refused, state};
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
+use crate::fleet_rules::ServerInFleet;
 use crate::input::InputError;
 use crate::output::real_path;
 use crate::render::{escape, style};
@@ -51,6 +55,10 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         Ok(granted) => granted,
         Err(refusal) => return Ok(refusal),
     };
+    let (granted, fleet) = match granted.under_fleet(args) {
+        Ok(narrowed) => narrowed,
+        Err(why) => return Ok(refused(Exit::Invalid, &format!("{why:#}"))),
+    };
     let cwd = match directory(args) {
         Ok(cwd) => cwd,
         Err(error) => return Ok(refused(Exit::Usage, &format!("{error:#}"))),
@@ -64,13 +72,17 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
         return explain::answer(args, &granted, &cwd, secrets);
     }
     let journal = open_journal(args)?;
+    let guardrails = fleet.iter().flat_map(|fleet| fleet.rules.guardrails());
+    let guardrails: Vec<_> = guardrails.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
     let builder = Registry::builder(journal.clone(), session(args, &cwd, secrets)?);
     let builder = with_tools(args, builder);
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
-    let tools = match &args.guardrails {
-        None => Tools::Plain(builder.build()?),
-        Some(file) => match guarded(file, builder)? {
+    let leash = fleet.map(ServerInFleet::leash).transpose()?;
+    let builder = leash.iter().cloned().fold(builder, RegistryBuilder::interceptor);
+    let tools = match (&args.guardrails, guardrails.is_empty()) {
+        (None, true) => Tools::Plain(builder.build()?),
+        (file, _) => match guarded(file.as_deref(), &guardrails, builder)? {
             Ok(guarded) => Tools::Guarded(Box::new(guarded)),
             Err(refusal) => return Ok(refusal),
         },
@@ -80,11 +92,16 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     greet(&granted, args.http.is_some());
     let began = format!("serves `{}`, granted by {}", escape::line(&args.name), granted.origin);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
+    let over = leash.as_ref().map(Leash::over).unwrap_or_default();
     let how = match args.http {
-        Some(address) => http::speak(address, server)?,
-        None => speak(server)?,
+        Some(address) => http::speak(address, server, over)?,
+        None => speak_until(server, over)?,
     };
-    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
+    let ended = Event::new(RecordKind::SessionEnded);
+    journal.append(match leash.as_ref().and_then(Leash::ended) {
+        Some(why) => ended.with_code(DenialCode::Revoked.as_str()).with_reason(why.to_owned()),
+        None => ended.with_reason(how),
+    })?;
     journal.close()?;
     Ok(Answer::result(Exit::Fine, String::new()))
 }
@@ -107,6 +124,8 @@ fn shown(args: &Serve, granted: &Granted, cwd: &Path, journal: &Journal) -> Opti
         project: Some(cwd.display().to_string()),
         calls: 0,
         denials: 0,
+        manifest_hash: None,
+        enforcement: BTreeMap::new(),
         is_served: true,
     };
     RunningFile::begin(&server).ok()
@@ -146,6 +165,11 @@ fn server(args: &Serve, granted: &Granted, tools: Tools) -> Server {
 
 /// Serves until the client closes its input or a signal ends the server; the reason of the end.
 pub(super) fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> {
+    speak_until(server, CancellationToken::new())
+}
+
+/// The same, and until it is over for another reason.
+fn speak_until(server: impl ServerHandler, over: CancellationToken) -> anyhow::Result<&'static str> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -157,6 +181,7 @@ pub(super) fn speak(server: impl ServerHandler) -> anyhow::Result<&'static str> 
             ended = &mut served => return ended.map(|()| "the client has gone"),
             _ = term.recv() => "terminated",
             _ = int.recv() => "interrupted",
+            () = over.cancelled() => "revoked",
         };
         stop.cancel();
         served.await.map(|()| signalled)
@@ -235,8 +260,29 @@ fn open_journal(args: &Serve) -> anyhow::Result<Journal> {
     journal.with_context(|| format!("cannot open the journal in `{}`", dir.display()))
 }
 
-/// The tools behind the guardrails that a file names. A file that is not there or broken serves nothing.
-pub(super) fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<Result<Guarded, Answer>> {
+/// The tools behind the guardrails that a file names, and those of the fleet. A file that is not there or broken serves nothing.
+pub(super) fn guarded(
+    file: Option<&Path>,
+    of_fleet: &[(String, String)],
+    builder: RegistryBuilder,
+) -> anyhow::Result<Result<Guarded, Answer>> {
+    let (state, home) = (state()?, facts::home());
+    let here = facts::here().context("there is no current directory")?;
+    let of_text = |(name, text): &(String, String)| {
+        SessionRails::of_text((&format!("the fleet's {name}"), text), &here, &state, home.as_deref())
+    };
+    let mut rails: Vec<SessionRails> = of_fleet.iter().map(of_text).collect();
+    if let Some(file) = file {
+        match of_project(file, &state)? {
+            Ok(own) => rails.insert(0, own),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    Ok(Ok(Guarded::around_all(builder, rails)?))
+}
+
+/// The guardrails that a file names.
+fn of_project(file: &Path, state: &State) -> anyhow::Result<Result<SessionRails, Answer>> {
     let Some(dir) = file.to_str().and_then(|path| path.strip_suffix(GUARDRAILS)) else {
         let why = format!("guardrails are read from `DIR/{GUARDRAILS}`, not from `{}`", file.display());
         return Ok(Err(refused(Exit::Usage, &why)));
@@ -245,9 +291,8 @@ pub(super) fn guarded(file: &Path, builder: RegistryBuilder) -> anyhow::Result<R
     let Ok(dir) = dir else {
         return Ok(Err(refused(Exit::Invalid, &format!("cannot use `{}`", file.display()))));
     };
-    let state = state()?;
-    Ok(match Policy::load(&dir, &Trust::load(&state)?) {
-        Policy::Good(_) => Ok(Guarded::around(builder, &dir, &state, facts::home().as_deref())?),
+    Ok(match Policy::load(&dir, &Trust::load(state)?) {
+        Policy::Good(_) => Ok(SessionRails::new(&dir, state, facts::home().as_deref())?),
         Policy::Broken(broken) => Err(InputError::Wrong(broken.source, broken.findings).refusal()),
         Policy::Absent => Err(refused(Exit::Invalid, &format!("there is no `{}`", file.display()))),
         Policy::Changed(why) => Err(refused(Exit::Invalid, &why)),

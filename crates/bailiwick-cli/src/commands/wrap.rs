@@ -10,6 +10,7 @@ mod approver;
 mod authority;
 mod choose;
 mod explain;
+mod fleet;
 mod gate;
 mod isolate;
 mod listen;
@@ -33,17 +34,21 @@ use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipe
 use bailiwick_manifest::settings::allows_audit;
 use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_mcp::relay::StandIn;
+use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::plan::Plan;
+use bailiwick_replica::Leash;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
 pub(super) use self::choose::has_manifest;
+use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
 use crate::answer::{Answer, Exit};
 use crate::args::run::Run;
 use crate::args::wrap::{GateMode, Isolate, Restart, Wrap};
+use crate::fleet_rules::ServerInFleet;
 use crate::render::{escape, style};
 use crate::{facts, terminal};
 
@@ -68,32 +73,41 @@ pub(super) fn run(args: &Wrap) -> anyhow::Result<Answer> {
         let is_elsewhere = args.url.is_some();
         return Ok(if is_elsewhere { explain::answer_elsewhere(&server) } else { explain::answer(&server) });
     }
-    if let Some(address) = args.listen {
-        return listen_on(args, server, address);
+    let answer = match args.listen {
+        Some(address) => listen_on(args, Arc::clone(&server), address),
+        None => serve_client(args, &server),
+    };
+    if let Some(fleet) = &server.fleet {
+        fleet.end();
     }
+    answer
+}
+
+/// Serves the client on stdin and stdout.
+fn serve_client(args: &Wrap, server: &Arc<WrappedServer>) -> anyhow::Result<Answer> {
     let journal = match open_journal(args) {
         Ok(journal) => journal,
         Err(fault) => return stand_in(args, &format!("{fault:#}; nothing was started")),
     };
-    let gate = match gate::Gate::new(args, &server, &journal) {
+    let gate = match gate::Gate::new(args, server, &journal) {
         Ok(gate) => gate,
         Err(why) => return stand_in(args, &format!("{why:#}")),
     };
     let began = server.began(args);
     journal.append(Event::new(RecordKind::SessionStarted).with_reason(began))?;
     if args.url.is_some() {
-        let answer = remote::relay(args, &server, gate, &journal);
+        let answer = remote::relay(args, server, gate, &journal);
         let answer = answer.or_else(|why| stand_in(args, &format!("{why:#}")))?;
         journal.close()?;
         return Ok(answer);
     }
     if args.restart == Restart::OnFailure {
-        let answer = restart::relay(&server, gate, &journal)?;
+        let answer = restart::relay(server, gate, &journal)?;
         journal.close()?;
         return Ok(answer);
     }
-    let answer = match start(&server, &server.asked, &gate.serving(), &journal) {
-        Ok((launched, pipes)) => supervise::relay(&server, gate, launched, pipes, &journal)?,
+    let answer = match start(server, &server.asked, &gate.serving(), &journal) {
+        Ok((launched, pipes)) => supervise::relay(server, gate, launched, pipes, &journal)?,
         Err(error) => {
             journal.append(Event::new(RecordKind::SessionEnded).with_reason("the server did not start"))?;
             let code = error.downcast_ref::<LaunchError>().map_or(125, LaunchError::exit_code);
@@ -134,10 +148,16 @@ struct WrappedServer {
     code: ProjectCode,
     /// The process that holds the secrets of all its sandboxes.
     secrets: Option<Arc<BrokerProcess>>,
+    /// What the fleet has to do with it, on a machine that is enrolled.
+    fleet: Option<Arc<FleetPart>>,
     /// What is worth knowing of it.
     notes: Vec<String>,
     /// Whether what it does and says is kept.
     is_recorded: bool,
+    /// The fleet's guardrails, by name and text.
+    guardrails: Vec<(String, String)>,
+    /// What ends it when the fleet says so.
+    leash: Option<Leash>,
 }
 
 impl WrappedServer {
@@ -147,8 +167,9 @@ impl WrappedServer {
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
-        let ChosenServer { identity, source, manifest, files, command, code, mut notes } =
+        let ChosenServer { identity, source, manifest, files, command, code, mut notes, fleet: rules } =
             ChosenServer::new(args)?;
+        let ceilings = rules.as_ref().map(ServerInFleet::ceilings).transpose()?;
         if args.url.is_some() {
             notes.push("the server runs elsewhere: no sandbox holds it".to_owned());
         }
@@ -166,6 +187,7 @@ impl WrappedServer {
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
+        let governing = governing.under(ceilings.unwrap_or_default());
         let plan = |manifest: Manifest, tool: Option<String>| {
             let run = Run {
                 tool,
@@ -203,6 +225,10 @@ impl WrappedServer {
             None => started_secrets(&plans, &args.secrets, &args.names).map_err(anyhow::Error::msg)?,
         };
         let is_recorded = !args.no_journal;
+        let guardrails = rules.iter().flat_map(|rules| rules.rules.guardrails());
+        let guardrails = guardrails.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let leash = rules.filter(|_| !args.explain).map(ServerInFleet::leash).transpose()?;
+        let fleet = if args.explain { None } else { FleetPart::open()? };
         Ok(Self {
             name,
             identity,
@@ -213,9 +239,35 @@ impl WrappedServer {
             groups,
             code,
             secrets,
+            fleet,
             notes,
             is_recorded,
+            guardrails,
+            leash,
         })
+    }
+
+    /// Ends when we are asked to end, or the fleet ends the server.
+    async fn until_asked(&self, asked: impl Future<Output = ()>) {
+        match &self.leash {
+            None => asked.await,
+            Some(leash) => tokio::select! {
+                () = asked => {}
+                () = leash.over().cancelled_owned() => {}
+            },
+        }
+    }
+
+    /// The end of the session for the journal, with why the fleet ended it if it did.
+    fn ended(&self, how: &str) -> Event {
+        let event = Event::new(RecordKind::SessionEnded).with_reason(self.ended_in_words(how));
+        let is_revoked = self.leash.as_ref().is_some_and(|leash| leash.ended().is_some());
+        if is_revoked { event.with_code(DenialCode::Revoked.as_str()) } else { event }
+    }
+
+    /// How it ended, after why the fleet ended it if it did.
+    fn ended_in_words(&self, how: &str) -> String {
+        supervise::with_reason(self.leash.as_ref(), how.to_owned())
     }
 
     /// What the journal says of its start. Notes are said aloud too.

@@ -14,6 +14,7 @@
 mod cli;
 mod console;
 mod escape;
+mod fleet;
 mod house;
 mod journal;
 mod network;

@@ -5,8 +5,8 @@ use bailiwick_fleet::entry::Role;
 use bailiwick_fleet::protocol::{ApprovalRequest, BudgetUnit, LeaseRequest};
 use serde_json::{Value, json};
 
-use crate::postgres::Postgres;
 use crate::world::{Caller, Fleet, new_id, run};
+use bailiwick_testkit::postgres::Postgres;
 
 fn call(ttl_s: u64) -> ApprovalRequest {
     ApprovalRequest {

@@ -20,9 +20,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::hostile::{memory, program, raise_descriptor_limit};
-use crate::postgres::Postgres;
 use crate::random::Random;
 use crate::world::{Fleet, Identity, NAME, new_id, run, until};
+use bailiwick_testkit::postgres::Postgres;
 
 const MACHINES: u64 = 10_000;
 const REFRESH: Duration = Duration::from_secs(5);

@@ -7,8 +7,8 @@ use bailiwick_fleet::entry::Role;
 use bailiwick_testkit::skip;
 use serde_json::{Value, json};
 
-use crate::postgres::Postgres;
 use crate::world::{Caller, Fleet, Identity, RunningHub, new_id, run};
+use bailiwick_testkit::postgres::Postgres;
 
 const HOSTILE: &str = "<img src=x onerror=\"window.canary=1\">\u{202e}gnp";
 

@@ -8,8 +8,8 @@ use bailiwick_fleet::entry::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::postgres::Postgres;
 use crate::world::{Caller, Fleet, new_id, run, until};
+use bailiwick_testkit::postgres::Postgres;
 
 const TEXTS: [&str; 8] = [
     "'; DROP TABLE member; --",

@@ -10,8 +10,8 @@ use bailiwick_hub::publish::{PublishError, Publisher};
 use bailiwick_hub::{recover, sequence};
 use std::sync::Arc;
 
-use crate::postgres::Postgres;
 use crate::world::{Caller, Fleet, RunningHub, new_id, run, until};
+use bailiwick_testkit::postgres::Postgres;
 
 fn bundle(name: &str) -> EntryBody {
     EntryBody::Bundle(Bundle { name: name.to_owned(), scope: Scope::Every, rules: Vec::new() })

@@ -18,7 +18,6 @@ mod histories;
 mod hostile;
 mod log;
 mod members;
-mod postgres;
 mod proxy;
 mod random;
 mod world;

@@ -6,8 +6,8 @@ use bailiwick_hub::service;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SanType};
 use serde_json::json;
 
-use crate::postgres::Postgres;
 use crate::world::{Caller, Fleet, Identity, RunningHub, new_id, run};
+use bailiwick_testkit::postgres::Postgres;
 
 async fn token(hub: &RunningHub, role: Role, ttl_s: u64) -> String {
     let wish = TokenWish { role, labels: Default::default(), ttl_s };

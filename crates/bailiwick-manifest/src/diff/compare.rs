@@ -12,8 +12,8 @@ use bailiwick_policy::net::NetScope;
 use super::Difference;
 use super::stances::{compare_hidden, compare_policies, newly_named};
 use crate::manifest::{
-    ArgumentAccess, ArgumentRule, Constraints, Declared, FeatureStance, Manifest, Risk, RuleEffect, Tool,
-    Variable, symbolic,
+    ArgumentAccess, ArgumentRule, Constraints, Declared, FeatureStance, FleetBudget, Manifest, Risk,
+    RuleEffect, Tool, Variable, symbolic,
 };
 
 /// The most pairs of tools that are looked at for renames; past that a renamed tool is one gone and one new.
@@ -444,10 +444,16 @@ fn compare_constraints(before: &Constraints, tool: &Tool, found: &mut Vec<Differ
     let after = tool.constraints();
     let more = before.max_invocations.is_some_and(|old| after.max_invocations.is_none_or(|new| new > old));
     let free = before.only_after.iter().any(|name| !after.only_after.contains(name));
+    let unspent = before.fleet_budget.as_ref().is_some_and(|old| {
+        let is_kept =
+            |new: &FleetBudget| (&new.name, new.unit) == (&old.name, old.unit) && new.each >= old.each;
+        !after.fleet_budget.as_ref().is_some_and(is_kept)
+    });
     for (relaxed, message) in [
         (before.forbidden && !after.forbidden, "it is no longer forbidden"),
         (more, "it may run more often"),
         (free, "it no longer waits for another tool"),
+        (unspent, "it spends less of the fleet's budget, or of another"),
     ] {
         if relaxed {
             found.push(about(Code::ConstraintsRelaxed, tool, message));

@@ -24,20 +24,22 @@ use super::{ArgumentRule, Declared, Manifest, Tool};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Checked {
-    manifest: Manifest,
-    authority: Authority,
-    tools: Vec<CheckedTool>,
+    pub(super) manifest: Manifest,
+    pub(super) authority: Authority,
+    pub(super) tools: Vec<CheckedTool>,
     hidden: Vec<Finding>,
+    /// What the server as a whole may touch at most, if other manifests narrow it.
+    pub(super) bound: Option<Authority>,
 }
 
 /// What one tool may touch on this host.
 #[derive(Debug, Clone)]
 pub struct CheckedTool {
-    name: String,
-    authority: Authority,
-    /// What its policy lets through, if it has one.
-    bound: Option<Authority>,
-    rules: Vec<ArgumentRule>,
+    pub(super) name: String,
+    pub(super) authority: Authority,
+    /// What its policy and other manifests let through, if they say something.
+    pub(super) bound: Option<Authority>,
+    pub(super) rules: Vec<ArgumentRule>,
 }
 
 /// Why a request is allowed or not, and the lines that bear on it.
@@ -90,7 +92,7 @@ impl Manifest {
             let rules = tool.rules.iter().map(|rule| rule.with_lines(resolved)).collect::<Result<_, _>>()?;
             tools.push(CheckedTool { name: tool.name.clone(), authority, bound, rules });
         }
-        Ok(Checked { manifest: self, authority, tools, hidden })
+        Ok(Checked { manifest: self, authority, tools, hidden, bound: None })
     }
 }
 
@@ -185,7 +187,7 @@ impl Checked {
 
     /// The lines of the server and of one tool, each with the policy that narrows it; or of all tools.
     fn candidates<'a>(&'a self, tool: Option<&'a CheckedTool>) -> impl Iterator<Item = Candidate<'a>> {
-        let for_server = tool.and_then(|tool| tool.bound.as_ref());
+        let for_server = tool.map_or(self.bound.as_ref(), |tool| tool.bound.as_ref());
         let server = self.manifest.server.iter();
         let server = server.map(move |line| Candidate { owner: None, line, bound: for_server });
         let named = move |own: &&Tool| tool.is_none_or(|tool| own.name == tool.name);

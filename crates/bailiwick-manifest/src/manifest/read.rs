@@ -15,8 +15,8 @@ use super::secrets::{check_secrets, read_secrets};
 use super::state::read_state;
 use super::variables::read_variables;
 use super::{
-    ArgumentAccess, Constraints, Declared, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest, Pins,
-    Tool,
+    ArgumentAccess, Constraints, Declared, FleetBudget, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS,
+    Manifest, Pins, SpendUnit, Tool,
 };
 use crate::document::{Fields, Node, Value};
 
@@ -262,9 +262,33 @@ fn read_constraints(node: &Node<'_>, found: &mut Collector) -> (Constraints, Vec
             .optional("confirm")
             .and_then(|node| found.keep(node.flag(Code::ManifestShape)))
             .unwrap_or(false),
+        fleet_budget: fields.optional("fleet_budget").and_then(|node| read_fleet_budget(node, found)),
     };
     fields.finish(Code::ManifestUnknownField, found);
     (constraints, after)
+}
+
+fn read_fleet_budget(node: &Node<'_>, found: &mut Collector) -> Option<FleetBudget> {
+    let mut fields = found.keep(Fields::from_node(node, "fleet_budget", Code::ManifestShape))?;
+    let name = found.keep(fields.required("name", Code::ManifestShape));
+    let name = name.and_then(|node| {
+        let text = found.keep(plain_text(node, "`name`"))?;
+        found.keep(check_name(text, node.span)).map(|()| text.to_owned())
+    });
+    let unit = fields.optional("unit").map_or(Some(SpendUnit::Calls), |node| {
+        let text = found.keep(plain_text(node, "`unit`"))?;
+        let known = SpendUnit::ALL.iter().find(|(word, _)| *word == text).map(|(_, unit)| *unit);
+        found.keep(known.ok_or_else(|| node.expected(Code::ManifestShape, "`calls`, `seconds` or `money`")))
+    });
+    let each = fields.optional("each").map_or(Some(1), |node| {
+        let whole = node.whole(Code::ManifestShape).and_then(|value| exact(value, node, Code::ManifestShape));
+        let each = found.keep(whole)?;
+        let positive =
+            if each > 0 { Ok(each) } else { Err(node.expected(Code::ManifestShape, "at least 1")) };
+        found.keep(positive)
+    });
+    fields.finish(Code::ManifestUnknownField, found);
+    Some(FleetBudget { name: name?, unit: unit?, each: each? })
 }
 
 fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {

@@ -247,6 +247,11 @@ fn constraints(constraints: &Constraints) -> Value {
             table.insert(key.into(), json!(true));
         }
     }
+    if let Some(budget) = &constraints.fleet_budget {
+        let unit = budget.unit.as_str();
+        let budget = json!({ "name": budget.name, "unit": unit, "each": budget.each });
+        table.insert("fleet_budget".into(), budget);
+    }
     Value::Object(table)
 }
 

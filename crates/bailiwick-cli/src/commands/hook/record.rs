@@ -60,7 +60,7 @@ pub(in crate::commands) fn last_event(agent: &str) -> Option<u64> {
 }
 
 /// Records a person's act.
-pub(in crate::commands) fn act(event: Event) {
+pub(crate) fn act(event: Event) {
     // What the person did stands, and is shown where it was done.
     drop(append(event));
 }

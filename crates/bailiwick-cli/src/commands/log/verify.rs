@@ -8,6 +8,7 @@ use bailiwick_journal::{
 };
 use serde_json::{Value, json};
 
+use super::anchored::{self, AnchoredHeads};
 use super::{Scope, refusal, unreadable};
 use crate::answer::{Answer, Exit};
 use crate::args::AnswerFormat;
@@ -32,9 +33,18 @@ const NOT_SHOWN: [&str; 3] = [
 ];
 
 pub(super) fn run(scope: &Scope, args: Verify) -> anyhow::Result<Answer> {
-    let given = args.key.is_some();
-    let heads = args.heads.into_iter().map(|Head(session, point)| (session, point)).collect();
-    let expected = Expected { key: args.key, heads, session: scope.filter.session.clone() };
+    let mut heads: Vec<_> = args.heads.iter().map(|Head(session, point)| (session.clone(), *point)).collect();
+    let anchored = match args.fleet.then(|| anchored::heads(&args)).transpose() {
+        Ok(anchored) => anchored,
+        Err(why) => return Ok(refusal(Exit::Invalid, &format!("{why:#}; nothing was verified"))),
+    };
+    let mut key = args.key;
+    if let Some(anchored) = &anchored {
+        heads.extend(anchored.heads.iter().cloned());
+        key = key.or(anchored.key);
+    }
+    let given = key.is_some();
+    let expected = Expected { key, heads, session: scope.filter.session.clone() };
     let report = match watched(scope, &expected) {
         Ok(report) => report,
         Err(fault) => return Ok(unreadable(&fault)),
@@ -48,8 +58,16 @@ pub(super) fn run(scope: &Scope, args: Verify) -> anyhow::Result<Answer> {
     Ok(Answer::result(
         exit,
         match scope.format {
-            AnswerFormat::Text => text(scope, &report, given),
-            AnswerFormat::Json => json::document(&document(&report, given)),
+            AnswerFormat::Text => {
+                anchored.as_ref().map(AnchoredHeads::line).unwrap_or_default() + &text(scope, &report, given)
+            }
+            AnswerFormat::Json => {
+                let mut document = document(&report, given);
+                if let (Some(anchored), Some(fields)) = (&anchored, document.as_object_mut()) {
+                    fields.insert("fleet".to_owned(), anchored.document());
+                }
+                json::document(&document)
+            }
         },
     ))
 }

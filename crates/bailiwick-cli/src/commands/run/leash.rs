@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_launch::{HostPlanner, PlanError, Recorder, Status};
+use bailiwick_manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 
 use super::journal;
@@ -22,6 +23,8 @@ pub(in crate::commands) struct Governing {
     named: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     locked: Vec<PathBuf>,
+    /// The fleet's manifests for what is run.
+    pub(super) ceilings: Vec<Manifest>,
 }
 
 impl Governing {
@@ -48,6 +51,11 @@ impl Governing {
         let real = self.take(file)?;
         self.locked.push(real);
         Ok(self)
+    }
+
+    /// The same, where manifests of the fleet narrow what is granted.
+    pub(in crate::commands) fn under(self, ceilings: Vec<Manifest>) -> Self {
+        Self { ceilings, ..self }
     }
 
     fn take(&mut self, path: &Path) -> anyhow::Result<PathBuf> {

@@ -14,9 +14,9 @@ use super::leash::Governing;
 use super::retries;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
-use crate::facts;
 use crate::input::{self, InputError};
 use crate::render::{escape, style};
+use crate::{facts, fleet_rules};
 
 /// What the command line asks for, on this host.
 pub(in crate::commands) struct PlannedRun {
@@ -78,7 +78,11 @@ fn of_capabilities(
     governing: &Governing,
     caps: &[Capability],
 ) -> Result<Plan, Answer> {
-    let authority = input::authority("--cap", caps)?;
+    let mut authority = input::authority("--cap", caps)?;
+    for ceiling in &governing.ceilings {
+        let ceiling = fleet_rules::checked(ceiling, &args.settings).map_err(|found| of_fleet(&found))?;
+        authority = authority.meet(&ceiling.authority().clone().as_bound());
+    }
     let planned = planner(args.backend, governing, HostFacts::unknown())
         .and_then(|planner| planner.authority_plan(name, &authority));
     planned.map_err(|why| match why {
@@ -118,6 +122,8 @@ fn of_manifest(
             });
         }
     };
+    let checked = fleet_rules::narrowed(checked, &governing.ceilings, &args.settings);
+    let checked = checked.map_err(|found| of_fleet(&found))?;
     let tool = match &args.tool {
         None => None,
         Some(name) => Some(checked.tool(name).ok_or_else(|| no_such_tool(&checked, name))?),
@@ -135,6 +141,14 @@ fn of_manifest(
             Err(super::refused(&why.to_string()))
         }
     }
+}
+
+/// The refusal of a fleet's manifest that means nothing here.
+fn of_fleet(findings: &[Finding]) -> Answer {
+    let why = findings.first().map(Finding::message).unwrap_or_default();
+    super::refused(&format!(
+        "the fleet's manifest for this program cannot be used: {why}; nothing was started"
+    ))
 }
 
 /// The refusal of capabilities that do not fit a manifest that is right by itself.

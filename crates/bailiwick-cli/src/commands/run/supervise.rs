@@ -10,6 +10,7 @@ use bailiwick_launch::{
     Change, Exit as Ended, Launched, Layer, LostFiles, NetworkEvent, Observations, Recorder,
 };
 use bailiwick_policy::plan::Plan;
+use bailiwick_replica::Leash;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
@@ -54,11 +55,12 @@ pub(super) fn watch(
     plan: &Plan,
     mut launched: Launched,
     mut signals: Signals,
+    fleet: Option<&Leash>,
 ) -> anyhow::Result<(Answer, Events)> {
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
-    let ended = until_the_end(&mut launched, &mut signals, timeout);
+    let ended = until_the_end(&mut launched, &mut signals, timeout, fleet);
     let failed = matches!(ended, Ok(End::Itself(Ended::Code(1..))));
-    let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), |end| in_words(*end));
+    let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), |end| in_words(*end, fleet));
     let recorded = if ended.is_ok() { launched.record_end(&how) } else { Ok(()) };
     let (refused, lost) = (launched.refusals(), launched.take_lost());
     let layer = launched.take_layer();
@@ -67,7 +69,7 @@ pub(super) fn watch(
     let ended = ended?;
     recorded?;
     finished?;
-    Ok((answer(ended, timeout), events))
+    Ok((answer(ended, timeout, fleet), events))
 }
 
 /// Ends this process, and with it the sandbox, as soon as the one that started it has ended.
@@ -88,12 +90,15 @@ pub(super) fn die_with_parent() -> anyhow::Result<()> {
 enum End {
     Itself(Ended),
     TimedOut,
+    /// The fleet said so.
+    Revoked,
 }
 
 fn until_the_end(
     confined: &mut Launched,
     signals: &mut Signals,
     timeout: Option<Duration>,
+    fleet: Option<&Leash>,
 ) -> anyhow::Result<End> {
     let master = confined.terminal();
     let mut screen = Screen { master: master.as_ref(), raw: None };
@@ -112,7 +117,11 @@ fn until_the_end(
     let mut asked_to_end = None;
     let exit = loop {
         relay.listening = screen.is_ours();
-        let glance = (!relay.listening).then(|| Instant::now() + GLANCE);
+        let glance = (!relay.listening || fleet.is_some()).then(|| Instant::now() + GLANCE);
+        if asked_to_end.is_none() && fleet.is_some_and(|leash| leash.ended().is_some()) {
+            confined.signal(SIGTERM)?;
+            asked_to_end = Some(Instant::now() + GRACE);
+        }
         let limit = asked_to_end.or(deadline);
         match relay.wait(limit.into_iter().chain(glance).min())? {
             Woken::Ended => match confined.wait_for_change()? {
@@ -130,7 +139,7 @@ fn until_the_end(
             Woken::Time if limit.is_none_or(|limit| Instant::now() < limit) => screen.take()?,
             Woken::Time if asked_to_end.is_some() => {
                 confined.kill();
-                return Ok(End::TimedOut);
+                return Ok(by_us(fleet));
             }
             Woken::Time => {
                 confined.signal(SIGTERM)?;
@@ -139,7 +148,11 @@ fn until_the_end(
         }
     };
     relay.drain();
-    Ok(if asked_to_end.is_some() { End::TimedOut } else { End::Itself(exit) })
+    Ok(if asked_to_end.is_some() { by_us(fleet) } else { End::Itself(exit) })
+}
+
+fn by_us(fleet: Option<&Leash>) -> End {
+    if fleet.is_some_and(|leash| leash.ended().is_some()) { End::Revoked } else { End::TimedOut }
 }
 
 /// Signals from now on: those that come before the command runs are passed on when it does.
@@ -163,20 +176,29 @@ fn pass_on(signals: &mut Signals, confined: &Launched, screen: &mut Screen<'_>) 
     Ok(())
 }
 
-fn in_words(end: End) -> String {
+fn in_words(end: End, fleet: Option<&Leash>) -> String {
     match end {
         End::Itself(exit) => exit.to_string(),
         End::TimedOut => "its time was over".to_owned(),
+        End::Revoked => why_revoked(fleet),
     }
 }
 
-fn answer(end: End, timeout: Option<Duration>) -> Answer {
+fn why_revoked(fleet: Option<&Leash>) -> String {
+    fleet.and_then(Leash::ended).unwrap_or_default().to_owned()
+}
+
+fn answer(end: End, timeout: Option<Duration>, fleet: Option<&Leash>) -> Answer {
     match end {
         End::Itself(Ended::Code(code)) => program(code),
         End::Itself(Ended::Signal(signal)) => program(128 + signal),
         End::TimedOut => {
             let after = timeout.unwrap_or_default();
             let why = format!("the command was ended: its {after:?} are over");
+            Answer::refusal(Exit::Program(124), super::complaint(&why))
+        }
+        End::Revoked => {
+            let why = format!("the command was ended: {}", why_revoked(fleet));
             Answer::refusal(Exit::Program(124), super::complaint(&why))
         }
     }

@@ -9,13 +9,16 @@ use std::path::Path;
 use bailiwick_manifest::caveats::Caveats;
 use bailiwick_manifest::{Checked, CheckedTool, Manifest};
 use bailiwick_policy::authority::Authority;
+use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::lattice::CountBound;
+use bailiwick_replica::ServerIdentity;
 
 use super::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::serve::Serve;
 use crate::facts::{self, Setting};
+use crate::fleet_rules::{self, ServerInFleet};
 use crate::grant_file::GrantFile;
 use crate::input::{self, InputError};
 
@@ -36,6 +39,38 @@ pub(super) struct Granted {
 }
 
 impl Granted {
+    /// What the fleet leaves of it, and the fleet's rules for this server.
+    ///
+    /// # Errors
+    /// Why nothing may be served.
+    pub(super) fn under_fleet(mut self, args: &Serve) -> anyhow::Result<(Self, Option<ServerInFleet>)> {
+        let identity = ServerIdentity::named([args.name.as_str(), "bailiwick serve"]);
+        let Some(fleet) = ServerInFleet::find(identity)? else { return Ok((self, None)) };
+        let fleet = fleet.without_grant();
+        for ceiling in fleet.ceilings()? {
+            let ceiling = fleet_rules::checked(&ceiling, &args.settings).map_err(|found| {
+                let why = found.first().map(Finding::message).unwrap_or_default();
+                anyhow::anyhow!("the fleet's manifest for this server cannot be used: {why}")
+            })?;
+            self.authority = self.authority.meet(&ceiling.authority().clone().as_bound());
+            self.manifests = self.manifests.into_iter().map(|own| own.under(&ceiling)).collect();
+            // Its rules on tools that no manifest here declares hold too.
+            let known = |name: &str| self.manifests.iter().any(|own| own.tool(name).is_some());
+            let rest = ceiling.manifest().clone().with_tools(|tool| !known(tool.name()));
+            if !rest.tools().is_empty() {
+                let facts =
+                    facts::for_manifest(&rest, &args.settings).unwrap_or_else(|_| HostFacts::unknown());
+                self.manifests.extend(rest.check(&facts));
+            }
+        }
+        self.origin = format!(
+            "{}{}",
+            self.origin,
+            if fleet.rules.notes().is_empty() { "" } else { ", narrowed by the fleet" }
+        );
+        Ok((self, Some(fleet)))
+    }
+
     /// What to do where nothing was granted.
     pub(super) fn guidance(&self) -> Option<&'static str> {
         self.is_nothing.then_some(GUIDANCE)

@@ -16,8 +16,17 @@ use super::PARTING;
 use crate::{facts, terminal};
 
 /// Serves until a signal ends the server; the reason of the end.
-pub(super) fn speak(address: SocketAddr, server: Server) -> anyhow::Result<&'static str> {
+pub(super) fn speak(
+    address: SocketAddr,
+    server: Server,
+    over: CancellationToken,
+) -> anyhow::Result<&'static str> {
     until_signalled(|stop| async move {
+        let ends = stop.clone();
+        tokio::spawn(async move {
+            over.cancelled().await;
+            ends.cancel();
+        });
         let listening = kept_from_sandboxes(Listening::bind(address).await?)?;
         let (token, file) = fresh_token(&listening)?;
         announce(&listening, Some(&file));

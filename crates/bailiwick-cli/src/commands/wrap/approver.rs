@@ -1,4 +1,5 @@
 //! A person's consent to a call of a wrapped server: given at its client where that can ask, else with `bailiwick approve`.
+//! On a machine that is enrolled in a fleet, an approver of the fleet answers, and this machine asks in no other place.
 //!
 //! Consent is bound to the server, the tool as it is pinned, the exact arguments, the manifest and this session, is used up
 //! by one call, and expires. A tool of high or critical risk is never asked about through the client: some clients answer by
@@ -9,24 +10,31 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bailiwick_fleet::Hash;
 use bailiwick_guard::{Approver, Call, Consent};
 use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
 use bailiwick_guardrails::{State, digest};
-use bailiwick_journal::new_session;
+use bailiwick_journal::{Body, Redaction, new_session};
 use bailiwick_manifest::snapshot::Snapshot;
-use bailiwick_manifest::{Checked, ClientFeatures, FeatureStance, Risk};
+use bailiwick_manifest::{ClientFeatures, FeatureStance, Risk};
 use bailiwick_mcp::relay::{
-    ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, ask_client, visible,
+    ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, Redactor, ask_client, visible,
 };
+use bailiwick_member::approval::WaitingCall;
 use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
 
+use super::WrappedServer;
+use super::fleet::FleetPart;
 use super::pins::KeptPins;
 use crate::commands::console;
 use crate::facts;
 
 /// The longest arguments that a person is asked about at a client: what is shown is what runs.
 const MAX_SHOWN: usize = 4_000;
+
+/// The most bytes of arguments that the fleet is shown.
+const MAX_SENT: usize = 32 * 1024;
 
 /// How long a call is held where a console is there: clients wait a minute for an answer.
 const HOLD: Duration = Duration::from_secs(45);
@@ -68,18 +76,28 @@ struct Kept {
     grave: Vec<String>,
     pins: KeptPins,
     state: State,
+    /// Who answers on an enrolled machine.
+    fleet: Option<Arc<FleetPart>>,
+    redactor: Arc<Redactor>,
     /// What to tell the caller of the call that was asked about last.
     advice: Mutex<Option<(Call, String)>>,
 }
 
 impl Approvals {
-    pub(super) fn new(server: &str, checked: &Checked, pins: KeptPins, state: State) -> anyhow::Result<Self> {
-        let manifest = checked.manifest();
+    pub(super) fn new(
+        server: &WrappedServer,
+        pins: KeptPins,
+        state: State,
+        redactor: Arc<Redactor>,
+    ) -> anyhow::Result<Self> {
+        let manifest = server.checked.manifest();
         let taken =
             Snapshot::from_manifest(manifest.clone()).map_err(|finding| anyhow::anyhow!("{finding}"))?;
         let grave = manifest.tools().iter().filter(|tool| tool.risk() >= Some(Risk::High));
         Ok(Self(Arc::new(Kept {
-            server: server.to_owned(),
+            server: server.name.clone(),
+            fleet: server.fleet.clone(),
+            redactor,
             manifest: taken.hash().to_owned(),
             session: new_session()?.as_str().to_owned(),
             features: manifest.client(),
@@ -105,6 +123,12 @@ impl Approvals {
     }
 
     async fn consent(&self, call: &Call, question: &str) -> Consent {
+        if let Some(fleet) = &self.0.fleet {
+            return match fleet.consent(&self.waiting_call(call, question)).await {
+                Ok(()) => Consent::Given,
+                Err(advice) => self.refused(call, advice),
+            };
+        }
         let bound = self.bound(&call.tool, &call.args);
         if take(&self.0.state, bound.digest, bound.lasting, facts::now_us()).is_ok_and(|taken| taken) {
             return Consent::Given;
@@ -118,8 +142,30 @@ impl Approvals {
                 Asked::Refused(advice) | Asked::Waiting(advice) => advice,
             },
         };
+        self.refused(call, advice)
+    }
+
+    fn refused(&self, call: &Call, advice: String) -> Consent {
         *self.0.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), advice));
         Consent::Refused
+    }
+
+    /// A call as the fleet is asked about it: secrets are taken out of what is shown, and the digest is of what would run.
+    fn waiting_call(&self, call: &Call, question: &str) -> WaitingCall {
+        let Kept { server, manifest, pins, redactor, .. } = &*self.0;
+        let body = Body::new(&call.args, &Redaction { max_bytes: MAX_SENT, ..Redaction::default() });
+        let text = redactor.json(&body.text).map_or(body.text, |redacted| redacted.text);
+        let hash = |digest: Digest| Hash::from_bytes(*digest.as_bytes());
+        let policy = manifest.strip_prefix("sha256:").and_then(|hex| hex.parse().ok());
+        WaitingCall {
+            server: server.clone(),
+            tool: call.tool.to_string(),
+            shown: serde_json::from_str(&text).unwrap_or(Value::Null),
+            arguments_sha256: hash(body.digest),
+            pins: hash(pins.surface_digest()),
+            policy: policy.unwrap_or_else(|| Hash::sha256(manifest.as_bytes())),
+            reason: redactor.plain(question).text,
+        }
     }
 
     async fn ask_at_client(&self, call: &Call, question: &str, digest: Digest) -> ClientConsent {

@@ -15,6 +15,7 @@ use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::Source;
 use bailiwick_remote::Endpoint;
+use bailiwick_replica::ServerIdentity;
 use bailiwick_store::{
     InstalledServer, PackageCall, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost,
     UnknownCommand, code_of_command, foreign_source, shipped_manifest, split_command, with_host_values,
@@ -25,6 +26,7 @@ use crate::args::run::NameOptions;
 use crate::args::wrap::Wrap;
 use crate::commands::secret::source_variables;
 use crate::commands::store::{fetch, host, host_without};
+use crate::fleet_rules::ServerInFleet;
 use crate::{facts, input, pin_store};
 
 /// A server, its manifest with all values, and the command that starts it.
@@ -39,6 +41,8 @@ pub(super) struct ChosenServer {
     pub(super) code: ProjectCode,
     /// What is worth knowing.
     pub(super) notes: Vec<String>,
+    /// What the fleet says of it.
+    pub(super) fleet: Option<ServerInFleet>,
 }
 
 /// What a command starts, as far as that is known.
@@ -67,12 +71,24 @@ impl ChosenServer {
             Some(url) => Started::Elsewhere(Endpoint::new(url)?.to_string()),
             None => Started::from_words(&args.command, &host)?,
         };
-        let found = match &args.manifest {
-            Some(file) => named(file)?,
-            None => by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?,
+        // What is revoked is not even fetched.
+        let known = ServerIdentity::named(args.name.clone().into_iter().chain(started.identities()));
+        let fleet = ServerInFleet::find(known.clone())?;
+        let granted = fleet.as_ref().map(ServerInFleet::granted).transpose()?.flatten();
+        let found = match (granted, &args.manifest) {
+            (Some((name, text, manifest)), _) => {
+                FoundManifest { source: Source::new(name, text), manifest, file: None }
+            }
+            (None, Some(file)) => named(file)?,
+            (None, None) => {
+                by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?
+            }
         };
         let mut notes = Vec::new();
         let (command, version) = started.command(args, &host, &found.manifest)?;
+        let fleet = fleet.map(|fleet| asked_again(fleet, known, &found.manifest, version.as_deref()));
+        let fleet = fleet.transpose()?;
+        notes.extend(fleet.iter().flat_map(|fleet| fleet.rules.notes()));
         notes.extend(version.and_then(|version| unverified(&found, &version)));
         let settings: Vec<(String, String)> = args.settings.iter().map(facts::Setting::pair).collect();
         let arguments = started.arguments(&args.command);
@@ -97,8 +113,22 @@ impl ChosenServer {
             source = own.source;
         }
         let code = started.code(args, &host);
-        Ok(Self { identity, source, manifest, files, command, code, notes })
+        Ok(Self { identity, source, manifest, files, command, code, notes, fleet })
     }
+}
+
+/// What the fleet says of a server whose manifest and version are known. The same grant counts, or none.
+fn asked_again(
+    fleet: ServerInFleet,
+    mut known: ServerIdentity,
+    manifest: &Manifest,
+    version: Option<&str>,
+) -> anyhow::Result<ServerInFleet> {
+    let granted = fleet.rules.grant().cloned();
+    known.add_name(manifest.name());
+    version.into_iter().for_each(|version| known.set_version(version));
+    let fleet = fleet.again(known)?;
+    Ok(if fleet.rules.grant() == granted.as_ref() { fleet } else { fleet.without_grant() })
 }
 
 impl Started {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bailiwick_guard::{Registry, Rules, Session};
+use bailiwick_guard::{Registry, RegistryBuilder, Rules, Session};
 use bailiwick_journal::Journal;
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
 use bailiwick_manifest::{ArgumentRule, Checked, Condition, Tool};
@@ -44,24 +44,27 @@ impl Gate {
         let cwd = facts::here().context("there is no current directory")?;
         let session = Session::new(&cwd).with_own(facts::kept_dirs());
         let session = facts::home().into_iter().fold(session, Session::with_home);
-        let pins = KeptPins::open(&server.name, &server.identity, journal)?;
-        let approvals = Approvals::new(&server.name, &checked, pins.clone(), state()?)?;
+        let leash = server.leash.clone();
+        let pins = KeptPins::open(&server.name, &server.identity, journal)?.held_by(leash.clone());
+        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
+        let redactor = Arc::new(redactor(server, given.clone()));
+        let approvals = Approvals::new(server, pins.clone(), state()?, Arc::clone(&redactor))?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
+        let builder = server.fleet.iter().fold(builder, |builder, fleet| builder.meter(fleet.meter()));
         let builder = checked.tools().iter().fold(builder, |builder, tool| {
             let rules = Rules::for_tool(&checked, tool.name()).unwrap_or_else(Rules::forbidden);
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
-        let tools = match &args.guardrails {
-            None => Tools::Plain(builder.build()?),
-            Some(file) => match guarded(file, builder)? {
+        let builder = leash.into_iter().fold(builder, RegistryBuilder::interceptor);
+        let tools = match (&args.guardrails, server.guardrails.is_empty()) {
+            (None, true) => Tools::Plain(builder.build()?),
+            (file, _) => match guarded(file.as_deref(), &server.guardrails, builder)? {
                 Ok(guarded) => Tools::Guarded(Box::new(guarded)),
                 Err(refusal) => anyhow::bail!(anstream::adapter::strip_str(&refusal.complaint).to_string()),
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
-        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
-        let redactor = Arc::new(redactor(server, given.clone()));
         let in_flight = no_calls();
         let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { no_calls() };
         Ok(Self {

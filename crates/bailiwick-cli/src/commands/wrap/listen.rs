@@ -18,6 +18,7 @@ use bailiwick_mcp::http::PATH;
 use bailiwick_mcp::relay::listen::{Conversation, Listener, Servers};
 use bailiwick_mcp::relay::{CallsInFlight, RelayCounts, RelayOptions};
 use bailiwick_policy::denial::DenialCode;
+use bailiwick_replica::Leash;
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -48,9 +49,17 @@ pub(super) fn serve(
 ) -> anyhow::Result<Answer> {
     // What is wrong with the manifest is said now, not to the first client.
     drop(Gate::new(args, &server, journal)?);
+    let kept = Arc::clone(&server);
     let counts = Arc::new(RelayCounts::default());
-    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(&server, &server.identity, std::process::id(), journal, None);
     let how = until_signalled(|stop| async move {
+        if let Some(leash) = server.leash.clone() {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                leash.over().cancelled().await;
+                stop.cancel();
+            });
+        }
         let listening = kept_from_sandboxes(Listening::bind(address).await?)?;
         let (token, file) = fresh_token(&listening)?;
         announce(&listening, Some(&file));
@@ -74,7 +83,7 @@ pub(super) fn serve(
         }
         Ok(())
     })?;
-    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
+    journal.append(kept.ended(how))?;
     Ok(Answer::result(Exit::Fine, String::new()))
 }
 
@@ -87,6 +96,7 @@ struct StartedServer {
     options: RelayOptions,
     refused: SandboxRefusals,
     instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
+    leash: Option<Leash>,
 }
 
 /// Starts servers, one after the other.
@@ -132,6 +142,7 @@ impl Starter {
             options,
             refused,
             instances,
+            leash: self.server.leash.clone(),
         })
     }
 }
@@ -177,8 +188,9 @@ async fn until_it_ends(
     client: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) {
-    let StartedServer { mut launched, stdin, stdout, errors, options, refused, instances } = started;
-    let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
+    let StartedServer { mut launched, stdin, stdout, errors, options, refused, instances, leash } = started;
+    let leash = leash.as_ref();
+    let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances, leash };
     let ended = attend(options, client, attended, (std::future::pending(), stop.cancelled())).await;
     let how = ended.map_or_else(|fault| format!("{fault:#}"), |ended| ended.to_string());
     let finished = tokio::task::spawn_blocking(move || {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bailiwick_fleet::Hash;
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Event, RecordKind};
@@ -10,6 +11,7 @@ use bailiwick_mcp::relay::{ListKind, ListedTool, PinKeeper};
 use bailiwick_pins::{Drift, PinnedSubject, imitations, judge_drift};
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::digest::Digest;
+use bailiwick_replica::Leash;
 use serde_json::Value;
 
 use crate::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
@@ -19,6 +21,8 @@ use crate::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
 pub(super) struct KeptPins(Arc<Kept>);
 
 struct Kept {
+    /// Told what the server says of itself.
+    leash: Option<Leash>,
     file: PinFile,
     journal: Journal,
     state: Mutex<PinState>,
@@ -56,7 +60,22 @@ impl KeptPins {
             PinFile::all().unwrap_or_default().into_iter().filter(|(_, other)| other.identity != identity);
         let foreign = others.flat_map(|(_, other)| other.tool_names().cloned().collect::<Vec<_>>()).collect();
         let state = Mutex::new(PinState { withheld, server, told: None, foreign });
-        Ok(Self(Arc::new(Kept { file, journal: journal.clone(), state })))
+        Ok(Self(Arc::new(Kept { leash: None, file, journal: journal.clone(), state })))
+    }
+
+    /// The same, where the fleet is told what the server says of itself. No clone is there yet.
+    pub(super) fn held_by(self, leash: Option<Leash>) -> Self {
+        let held = Arc::try_unwrap(self.0).map(|kept| Arc::new(Kept { leash, ..kept }));
+        let held = Self(held.unwrap_or_else(|shared| shared));
+        held.tell_leash(&held.locked());
+        held
+    }
+
+    /// Tells the leash what was pinned, once all tools are known.
+    fn tell_leash(&self, state: &PinState) {
+        if let (Some(leash), true) = (&self.0.leash, state.server.is_complete) {
+            leash.note_surface(Hash::from_bytes(*state.server.surface_digest().as_bytes()));
+        }
     }
 
     /// The digest of a tool as it is pinned; empty if it is not.
@@ -64,6 +83,11 @@ impl KeptPins {
         let state = self.locked();
         let pinned = state.server.tool(tool).map(|pinned| Digest::sha256(pinned.to_string().as_bytes()));
         pinned.map(|digest| digest.to_string()).unwrap_or_default()
+    }
+
+    /// The digest of everything that is pinned.
+    pub(super) fn surface_digest(&self) -> Digest {
+        self.locked().server.surface_digest()
     }
 
     fn locked(&self) -> MutexGuard<'_, PinState> {
@@ -240,6 +264,7 @@ impl PinKeeper for KeptPins {
                 if !state.server.is_complete {
                     self.change(&mut state, |server| server.is_complete = true);
                 }
+                self.tell_leash(&state);
             }
             ListKind::Prompts | ListKind::Resources | ListKind::Templates => {
                 if !state.server.has_seen(list_name(kind)) {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_mcp::relay::remote::{RemoteServer, converse};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
 use bailiwick_mcp::{CancellationToken, stdio};
@@ -41,7 +40,7 @@ pub(super) fn relay(
     let log = ServerLog::open(&server.name, Arc::clone(&gate.redactor), server.is_recorded);
     let stop = CancellationToken::new();
     let remote = remote_server(args, (&server.identity, gate.given.clone()), &log, stop.clone())?;
-    let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(server, &server.identity, std::process::id(), journal, None);
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);
@@ -58,10 +57,10 @@ pub(super) fn relay(
         let mut signals = Signals::new()?;
         let (how, patience) = tokio::select! {
             _ = &mut conversation => ("the client has gone", PARTING),
-            () = signals.recv() => ("terminated", HASTE),
+            () = server.until_asked(signals.recv()) => ("terminated", HASTE),
         };
         stop.cancel();
-        drop(tell.send("the connection to the server has been closed".to_owned()));
+        drop(tell.send(server.ended_in_words("the connection to the server has been closed")));
         drop(tokio::time::timeout(patience, relayed).await);
         if let Some(shown) = shown {
             shown.abort();
@@ -73,7 +72,7 @@ pub(super) fn relay(
     runtime.shutdown_timeout(Duration::from_millis(50));
     noted.wait();
     let how = how?;
-    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
+    journal.append(server.ended(how))?;
     let exit = if how == "terminated" { Exit::Program(143) } else { Exit::Fine };
     Ok(Answer::result(exit, String::new()))
 }

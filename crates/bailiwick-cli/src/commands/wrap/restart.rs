@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_launch::Exit as Ended;
 use bailiwick_manifest::{Checked, ToolState};
 use bailiwick_mcp::relay::isolate::{InstanceStreams, Instances as _};
@@ -80,7 +79,7 @@ pub(super) fn relay(server: &Arc<WrappedServer>, gate: Gate, journal: &Journal) 
     })?;
     let (running, last) = (instances.running(), Arc::clone(&instances.last));
     let (over, asked) = (instances.over.clone(), instances.asked.clone());
-    let shown = RunState::begin(server, &server.identity, std::process::id(), journal);
+    let shown = RunState::begin(server, &server.identity, std::process::id(), journal, None);
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);
@@ -97,13 +96,13 @@ pub(super) fn relay(server: &Arc<WrappedServer>, gate: Gate, journal: &Journal) 
         let mut servers = tokio::spawn(keep_running(WholeServer(instances), (from_relay, to_relay)));
         let how = tokio::select! {
             how = &mut servers => how,
-            () = signals.recv() => {
+            () = server.until_asked(signals.recv()) => {
                 asked.cancel();
                 tokio::time::timeout(PARTING, &mut servers).await.unwrap_or_else(|_| Ok("terminated".to_owned()))
             }
         };
         let how = how.context("the server cannot be watched any more")?;
-        drop(tell.send(how.clone()));
+        drop(tell.send(server.ended_in_words(&how)));
         drop(tokio::time::timeout(PARTING, relayed).await);
         over.cancel();
         all_ended(&running).await;
@@ -117,7 +116,7 @@ pub(super) fn relay(server: &Arc<WrappedServer>, gate: Gate, journal: &Journal) 
     runtime.shutdown_timeout(Duration::from_millis(50));
     noted.wait();
     let how = how?;
-    journal.append(Event::new(RecordKind::SessionEnded).with_reason(how))?;
+    journal.append(server.ended(&how))?;
     let last = *last.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(Answer::result(last.map_or(Exit::Program(125), exit_code), String::new()))
 }

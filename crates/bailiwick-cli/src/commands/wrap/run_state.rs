@@ -2,10 +2,13 @@
 //!
 //! The file is written soon after something changed, not at every call. That it cannot be written stops nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bailiwick_confine::Status;
 use bailiwick_journal::Journal;
+use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_mcp::relay::RelayCounts;
 
 use super::WrappedServer;
@@ -28,6 +31,7 @@ impl RunState {
         identity: &str,
         server_pid: u32,
         journal: &Journal,
+        held: Option<&Status>,
     ) -> Option<Self> {
         let authority = server.checked.authority().capabilities();
         let server = RunningServer {
@@ -44,6 +48,8 @@ impl RunState {
             project: facts::here().ok().map(|dir| dir.display().to_string()),
             calls: 0,
             denials: 0,
+            manifest_hash: server.fleet.as_ref().and_then(|_| manifest_hash(server)),
+            enforcement: held.filter(|_| server.fleet.is_some()).map(levels).unwrap_or_default(),
             is_served: false,
         };
         RunningFile::begin(&server).ok().map(|file| Self { file, server })
@@ -60,4 +66,16 @@ impl RunState {
             drop(self.file.write(&self.server));
         }
     }
+}
+
+/// The SHA-256 of the manifest as it holds here.
+fn manifest_hash(server: &WrappedServer) -> Option<String> {
+    let snapshot = Snapshot::from_manifest(server.checked.manifest().clone()).ok()?;
+    snapshot.hash().strip_prefix("sha256:").map(str::to_owned)
+}
+
+/// The level of each axis.
+fn levels(status: &Status) -> BTreeMap<String, String> {
+    let axes = status.coverage.iter();
+    axes.map(|(axis, held)| (axis.as_str().to_owned(), held.level.as_str().to_owned())).collect()
 }

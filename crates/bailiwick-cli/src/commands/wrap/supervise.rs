@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_journal::Journal;
-use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
 use bailiwick_mcp::relay::isolate::{BaseStreams, isolate};
 use bailiwick_mcp::relay::{
     CallsInFlight, RelayCounts, RelayEnd, RelayOptions, RelayStreams, relay as relay_messages,
 };
 use bailiwick_mcp::{CancellationToken, stdio};
+use bailiwick_replica::Leash;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, duplex};
@@ -65,7 +65,7 @@ pub(super) fn relay(
     let errors = log.follow(pipes.stderr);
     let refused = SandboxRefusals::record(&mut launched, &server.name, journal, gate.serving());
     let instances = split(server, &gate, journal, &log)?;
-    let shown = RunState::begin(server, &server.identity, launched.pid(), journal);
+    let shown = RunState::begin(server, &server.identity, launched.pid(), journal, Some(launched.status()));
     let counts = Arc::new(RelayCounts::default());
     let (note, noted) = log.notes();
     let options = gate.into_options(journal, Arc::clone(&counts), note);
@@ -74,9 +74,13 @@ pub(super) fn relay(
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
-        let attended = Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances };
+        let leash = server.leash.as_ref();
+        let attended =
+            Attended { launched: &mut launched, stdin, stdout, refused: &refused, instances, leash };
         let reads_no_more = reader_has_gone(OpenOptions::new().open_sender(OWN_OUTPUT));
-        let ended = attend(options, stdio::standard(), attended, (reads_no_more, signals.recv())).await;
+        let ended =
+            attend(options, stdio::standard(), attended, (reads_no_more, server.until_asked(signals.recv())))
+                .await;
         if let Some(shown) = shown {
             shown.abort();
             // Its file is gone when it has ended.
@@ -92,8 +96,7 @@ pub(super) fn relay(
     let recorded = launched.finish(&how);
     errors.wait();
     noted.wait();
-    journal
-        .append(Event::new(RecordKind::SessionEnded).with_reason(format!("the server has ended: {how}")))?;
+    journal.append(server.ended(&format!("the server has ended: {how}")))?;
     recorded?;
     Ok(Answer::result(exit_code(ended?), String::new()))
 }
@@ -114,6 +117,8 @@ pub(super) struct Attended<'a> {
     pub(super) stdout: PipeReader,
     pub(super) refused: &'a SandboxRefusals,
     pub(super) instances: Option<(ToolInstances, Arc<CallsInFlight>)>,
+    /// What knows why the fleet ended it.
+    pub(super) leash: Option<&'a Leash>,
 }
 
 /// What starts processes for tools, if they have processes of their own.
@@ -157,7 +162,7 @@ where
     In: AsyncRead + Send + Unpin + 'static,
     Out: AsyncWrite + Send + Unpin + 'static,
 {
-    let Attended { launched, stdin, stdout, refused, instances } = attended;
+    let Attended { launched, stdin, stdout, refused, instances, leash } = attended;
     let of_tools = instances.as_ref().map(|(instances, _)| (instances.running(), instances.asked.clone()));
     let over = instances.as_ref().map(|(instances, _)| instances.over.clone()).unwrap_or_default();
     let input_is_closed = reader_has_gone(stdin.as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd));
@@ -174,13 +179,19 @@ where
         ended = until_the_end(launched, &over, asked) => ended,
         never = cancel_after(&over, reads_no_more, input_is_closed) => match never {},
     };
-    drop(tell.send(last_words(launched, ended.as_ref().ok(), refused).await));
+    let last = last_words(launched, ended.as_ref().ok(), refused).await;
+    drop(tell.send(with_reason(leash, last)));
     drop(tokio::time::timeout(PARTING, relayed).await);
     if let Some((running, _)) = &of_tools {
         over.cancel();
         all_ended(running).await;
     }
     ended
+}
+
+/// How it ended, after why the fleet ended it if it did.
+pub(super) fn with_reason(leash: Option<&Leash>, how: String) -> String {
+    leash.and_then(Leash::ended).map(|why| format!("{why}; {how}")).unwrap_or(how)
 }
 
 /// Cancels when one of them has ended. Both are gone then: what they hold keeps no pipe open.

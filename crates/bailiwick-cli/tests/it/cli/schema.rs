@@ -30,6 +30,10 @@ fn places() -> Vec<(&'static str, Value)> {
         ("/$defs/policy/properties/filesystem", tool("policy", &json!({ "filesystem": unknown }))),
         ("/$defs/constraints", tool("constraints", &unknown)),
         (
+            "/$defs/constraints/properties/fleet_budget",
+            tool("constraints", &json!({ "fleet_budget": { "name": "b", "qqqqqqqqqqqq": 1 } })),
+        ),
+        (
             "/$defs/rule",
             tool("rules", &json!([{ "when": when, "then": "deny", "message": "m", "qqqqqqqqqqqq": 1 }])),
         ),

@@ -13,7 +13,7 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
@@ -26,8 +26,20 @@ const ALLOWED: [(&str, &[&str]); 28] = [
         "bailiwick-export",
         &["bailiwick-journal", "bailiwick-manifest", "bailiwick-policy", "bailiwick-remote"],
     ),
-    ("bailiwick-fleet", &[]),
+    ("bailiwick-fleet", &["bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-hub", &["bailiwick-door", "bailiwick-fleet"]),
+    (
+        "bailiwick-replica",
+        &[
+            "bailiwick-fleet",
+            "bailiwick-guard",
+            "bailiwick-journal",
+            "bailiwick-manifest",
+            "bailiwick-policy",
+            "bailiwick-remote",
+        ],
+    ),
+    ("bailiwick-member", &["bailiwick-fleet", "bailiwick-journal", "bailiwick-remote"]),
     ("bailiwick-pins", &[]),
     ("bailiwick-shell", &["bailiwick-policy"]),
     ("bailiwick-clients", &[]),
@@ -87,7 +99,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
         ],
     ),
     ("bailiwick", &["bailiwick-guard", "bailiwick-journal", "bailiwick-manifest", "bailiwick-policy"]),
-    (TESTKIT, &["bailiwick-journal"]),
+    (TESTKIT, &["bailiwick-fleet", "bailiwick-journal"]),
     (
         "bailiwick-cli",
         &[
@@ -102,6 +114,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-door",
             "bailiwick-egress",
             "bailiwick-export",
+            "bailiwick-fleet",
             "bailiwick-guard",
             "bailiwick-guardrails",
             "bailiwick-journal",
@@ -110,9 +123,11 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "bailiwick-learn",
             "bailiwick-scan",
             "bailiwick-mcp",
+            "bailiwick-member",
             "bailiwick-page",
             "bailiwick-pins",
             "bailiwick-remote",
+            "bailiwick-replica",
             "bailiwick-store",
             "bailiwick",
         ],

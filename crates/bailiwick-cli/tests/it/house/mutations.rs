@@ -1,4 +1,4 @@
-//! The switches of `scripts/mutate-wrap` and `scripts/mutate-secrets` still fit the sources.
+//! The switches of `scripts/mutate-wrap`, `scripts/mutate-secrets` and `scripts/mutate-fleet` still fit the sources.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use super::{assert_none, repo};
 fn every_protection_that_can_be_switched_off_stands_where_the_list_says() {
     fits("wrap", 70);
     fits("secrets", 30);
+    fits("fleet", 38);
 }
 
 fn fits(name: &str, least: usize) {

@@ -10,6 +10,7 @@ mod fetched;
 mod forbidden;
 mod halves;
 mod identified;
+mod in_fleet;
 mod installed;
 mod isolated;
 mod killed;
@@ -96,14 +97,14 @@ impl World {
 }
 
 /// A wrapped server and what it says.
-struct Wrapped {
-    child: Child,
+pub(crate) struct Wrapped {
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
 impl Wrapped {
-    fn spawned(mut command: Command) -> Self {
+    pub(crate) fn spawned(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -112,17 +113,17 @@ impl Wrapped {
         Self { input: child.stdin.take(), child, lines }
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("the input is open");
         input.write_all(format!("{message}\n").as_bytes()).expect("it reads");
     }
 
-    fn ask(&mut self, message: &Value) -> Value {
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
         self.send(message);
         self.next()
     }
 
-    fn next(&mut self) -> Value {
+    pub(crate) fn next(&mut self) -> Value {
         let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
             drop(self.child.kill());
             panic!("no message in time");
@@ -130,7 +131,7 @@ impl Wrapped {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    fn initialize(&mut self) -> Value {
+    pub(crate) fn initialize(&mut self) -> Value {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let answer =
             self.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
@@ -138,20 +139,26 @@ impl Wrapped {
         answer
     }
 
+    /// Kills `wrap` itself, as a crash would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
     /// Closes the input; the exit code and stderr.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
         let output = self.child.wait_with_output().expect("it ends");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 
-fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-fn text(answer: &Value) -> String {
+pub(crate) fn text(answer: &Value) -> String {
     let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
     content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }

@@ -16,11 +16,11 @@ use bailiwick_fleet::entry::Role;
 use bailiwick_hub::database::Database;
 use tokio::sync::Semaphore;
 
-use crate::postgres::Postgres;
 use crate::proxy::Proxy;
 use crate::random::Random;
 use crate::world::{Fleet, Identity, run};
 use actors::Stage;
+use bailiwick_testkit::postgres::Postgres;
 use checker::findings;
 
 /// Who takes part: enrolled once, in the database that all histories start from.

@@ -15,8 +15,9 @@ pub(super) struct Remedy {
 }
 
 /// Denials that no capability would have prevented, and what would.
-const ADVICE: [(DenialCode, &str); 17] = [
+const ADVICE: [(DenialCode, &str); 18] = [
     (DenialCode::BudgetSpent, "start a session with a larger `max_calls`"),
+    (DenialCode::FleetBudgetSpent, "ask an admin of the fleet for more, or wait until a hub can be reached"),
     (DenialCode::GenerationOver, "mint a grant that is good in the present generation"),
     (DenialCode::Revoked, "a person ended the grant; a new session needs a new one"),
     (DenialCode::GrantElsewhere, "use the grant with the registry that minted it"),

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bailiwick_testkit::skip;
+use crate::skip;
 
 const PLAIN_USER: &str = "65534";
 
 /// A running server.
-pub(crate) struct Postgres {
+pub struct Postgres {
     directory: tempfile::TempDir,
     programs: PathBuf,
     port: u16,
@@ -17,7 +17,10 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts one, or says why it cannot run here.
-    pub(crate) fn start() -> Option<Self> {
+    ///
+    /// # Panics
+    /// If it cannot be started although it is installed.
+    pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             skip("PostgreSQL is not installed");
             return None;
@@ -37,7 +40,10 @@ impl Postgres {
     }
 
     /// Starts the server after it was stopped.
-    pub(crate) fn start_again(&self) {
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_again(&self) {
         let directory = self.directory.path().display();
         let options = format!(
             "-c listen_addresses=127.0.0.1 -c port={} -c unix_socket_directories={directory} -c fsync=off -c max_connections=300",
@@ -51,28 +57,34 @@ impl Postgres {
     }
 
     /// Ends it as a crash would.
-    pub(crate) fn stop_at_once(&self) {
+    pub fn stop_at_once(&self) {
         let _may_be_down = self.run("pg_ctl", &["-D", &self.data(), "-w", "-m", "immediate", "stop"]);
     }
 
     /// A new empty database, by its address.
-    pub(crate) fn create(&self, name: &str) -> String {
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn create(&self, name: &str) -> String {
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.url(name)
     }
 
     /// The address of a database.
-    pub(crate) fn url(&self, name: &str) -> String {
+    pub fn url(&self, name: &str) -> String {
         format!("postgres://hub@127.0.0.1:{}/{name}", self.port)
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> std::net::SocketAddr {
+    pub fn address(&self) -> std::net::SocketAddr {
         ([127, 0, 0, 1], self.port).into()
     }
 
     /// Runs statements, and returns what they print.
-    pub(crate) fn sql(&self, database: &str, statements: &str) -> String {
+    ///
+    /// # Panics
+    /// If a statement fails.
+    pub fn sql(&self, database: &str, statements: &str) -> String {
         let port = self.port.to_string();
         let done = self.run(
             "psql",

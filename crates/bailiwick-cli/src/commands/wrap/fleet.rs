@@ -1,0 +1,195 @@
+//! What a fleet has to do with a wrapped server: consent of its approvers, its budgets by lease, and reports each minute.
+//!
+//! Enforcement asks no hub. What does need one, a person's consent and a new lease, is refused with that reason where none answers.
+//! A broken enrolment starts nothing: it may be what narrows this machine.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bailiwick_fleet::protocol::BudgetUnit;
+use bailiwick_guard::Meter;
+use bailiwick_manifest::{FleetBudget, SpendUnit};
+use bailiwick_member::approval::{ApprovalDesk, Decision, WaitingCall};
+use bailiwick_member::enrol::{is_renewal_due, renew};
+use bailiwick_member::identity::Identity;
+use bailiwick_member::lease::{LeaseError, Purse, PurseUse, SpendError};
+use bailiwick_member::now_ms;
+use bailiwick_member::report::Reporter;
+
+use crate::commands::fleet::{MemberLink, block_on, lease, machine, reporter, servers_here};
+use crate::render::{escape, style};
+use crate::terminal;
+
+/// How long a call is held for a person: clients wait a minute for an answer.
+const HOLD: Duration = Duration::from_secs(45);
+/// How long a call may wait for another lease.
+const LEASE_WAIT: Duration = Duration::from_secs(8);
+/// How long the return of leases may take when we end.
+const PARTING: Duration = Duration::from_secs(3);
+/// When it is looked first whether a report is due, and how often after that.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(15);
+
+/// The fleet's part in one process that wraps a server.
+pub(super) struct FleetPart {
+    link: MemberLink,
+    desk: ApprovalDesk,
+    purses: Mutex<BTreeMap<(String, SpendUnit), PurseUse>>,
+    /// Ends the reports when it is dropped.
+    reports: Mutex<Option<Sender<()>>>,
+}
+
+/// Spends of the fleet's budgets for the gate.
+pub(super) struct FleetMeter(Arc<FleetPart>);
+
+impl FleetPart {
+    /// The part of the fleet that this machine is enrolled in; nothing if it is in none.
+    ///
+    /// # Errors
+    /// If the enrolment is there and cannot be used.
+    pub(super) fn open() -> anyhow::Result<Option<Arc<Self>>> {
+        let Some(link) = machine()? else { return Ok(None) };
+        let desk = ApprovalDesk::new(Arc::clone(&link.hub));
+        let (stop, stopped) = channel();
+        let reporter = reporter(&link)?;
+        let reports = Mutex::new(Some(stop));
+        let part = Arc::new(Self { link, desk, purses: Mutex::default(), reports });
+        let weak = Arc::downgrade(&part);
+        std::thread::Builder::new().name("reports to the fleet".to_owned()).spawn(move || {
+            let (mut wait, mut told) = (FIRST_LOOK, None);
+            while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                look(&reporter, &weak, &mut told);
+                wait = LOOK;
+            }
+        })?;
+        Ok(Some(part))
+    }
+
+    /// Asks the approvers of the fleet about a call.
+    ///
+    /// # Errors
+    /// What the caller is told.
+    pub(super) async fn consent(&self, call: &WaitingCall) -> Result<(), String> {
+        match self.desk.decide(call, HOLD).await {
+            Ok(Decision::Allowed { .. }) => Ok(()),
+            Ok(Decision::Denied { by, remark }) => {
+                let remark = remark.map(|text| format!(": {}", escape::line(&text))).unwrap_or_default();
+                Err(format!("`{}` of the fleet refused it{remark}", escape::line(&by)))
+            }
+            Ok(Decision::Waiting { id }) => Err(format!(
+                "an approver of the fleet can allow it with `bailiwick fleet approve {id}`; call again after that"
+            )),
+            Ok(Decision::Over) => {
+                Err("no approver of the fleet answered in time; call again to ask anew".to_owned())
+            }
+            Err(error) => Err(format!(
+                "it needs an approver of the fleet, who cannot be asked: {}",
+                escape::line(&error.to_string())
+            )),
+        }
+    }
+
+    /// What spends for the gate.
+    pub(super) fn meter(self: &Arc<Self>) -> FleetMeter {
+        FleetMeter(Arc::clone(self))
+    }
+
+    /// Ends the reports, and returns what is left of leases that no other process uses.
+    pub(super) fn end(&self) {
+        drop(self.reports.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let purses = std::mem::take(&mut *self.locked());
+        if purses.is_empty() {
+            return;
+        }
+        let (hub, (tell, done)) = (Arc::clone(&self.link.hub), channel());
+        // A hub that does not answer holds up nothing: the next process returns the lease.
+        std::thread::spawn(move || {
+            let ended = purses.into_values().try_for_each(|purse| anyhow::Ok(block_on(purse.end(&hub))??));
+            tell.send(ended.is_ok())
+        });
+        let _late = done.recv_timeout(PARTING);
+    }
+
+    /// The purse of a budget, in use from now on.
+    fn purse(&self, budget: &FleetBudget) -> Result<Purse, String> {
+        let mut purses = self.locked();
+        let key = (budget.name.clone(), budget.unit);
+        if let Some(used) = purses.get(&key) {
+            return Ok(used.purse().clone());
+        }
+        let directory = lease::directory().map_err(|fault| fault.to_string())?;
+        let unit = match budget.unit {
+            SpendUnit::Calls => BudgetUnit::Calls,
+            SpendUnit::Seconds => BudgetUnit::Seconds,
+            SpendUnit::Money => BudgetUnit::Money,
+        };
+        let purse = Purse::new(&directory, &self.link.identity.enrolment.name, &budget.name, unit);
+        let used = purse.clone().in_use().map_err(|why| why.to_string())?;
+        purses.insert(key, used);
+        Ok(purse)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<(String, SpendUnit), PurseUse>> {
+        self.purses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// On a thread apart: the gate is asked where a runtime waits, and a hub may be silent.
+impl Meter for FleetMeter {
+    fn spend(&self, budget: &FleetBudget) -> Result<(), String> {
+        let (purse, hub) = (self.0.purse(budget)?, Arc::clone(&self.0.link.hub));
+        let (each, (tell, done)) = (budget.each, channel());
+        let work = move || {
+            let spent = match purse.spend(each, now_ms()) {
+                Err(SpendError::Empty(_)) => {
+                    let filled: Result<Result<(), LeaseError>, _> = block_on(purse.refill(&hub, each));
+                    match filled {
+                        Ok(Ok(())) => purse.spend(each, now_ms()).map_err(|why| why.to_string()),
+                        Ok(Err(why)) => Err(format!("there is no lease: {why}")),
+                        Err(fault) => Err(fault.to_string()),
+                    }
+                }
+                spent => spent.map_err(|why| why.to_string()),
+            };
+            // Where that comes too late, it is spent and the call is denied.
+            drop(tell.send(spent));
+        };
+        let thread = std::thread::Builder::new().name("spends for the fleet".to_owned()).spawn(work);
+        thread.map_err(|fault| fault.to_string())?;
+        let late = || Err(format!("there is no lease: no hub answered within {} s", LEASE_WAIT.as_secs()));
+        done.recv_timeout(LEASE_WAIT).unwrap_or_else(|_| late())
+    }
+}
+
+/// Renews the certificate that is on disk now: another process may have been first.
+fn renew_if_due(part: &FleetPart) -> anyhow::Result<()> {
+    if let Some(identity) = Identity::load(part.link.identity.directory())?
+        && is_renewal_due(&identity, now_ms())
+    {
+        block_on(renew(&identity))??;
+    }
+    Ok(())
+}
+
+/// Reports and renews if that is due. What fails is said once, until it works again.
+fn look(reporter: &Reporter, part: &Weak<FleetPart>, told: &mut Option<String>) {
+    let Some(part) = part.upgrade() else { return };
+    let reported = block_on(reporter.report_if_due(servers_here));
+    let mut failed = match reported {
+        Ok(Ok(_)) => None,
+        Ok(Err(why)) => Some(why.to_string()),
+        Err(fault) => Some(fault.to_string()),
+    };
+    if failed.is_none() {
+        failed = renew_if_due(&part).err().map(|fault| format!("the certificate is not renewed: {fault:#}"));
+    }
+    if let Some(why) = &failed
+        && told.as_ref() != Some(why)
+    {
+        let why = escape::line(why);
+        terminal::remark(&format!("{}: fleet: {why}; enforcement goes on\n", style::warning("note")));
+    }
+    *told = failed;
+}
