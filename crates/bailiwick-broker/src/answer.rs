@@ -3,6 +3,8 @@
 //! Fails closed when a response is of a kind in which a value could not be found: a part of something larger, compressed, or
 //! another protocol.
 
+use std::time::Duration;
+
 use bailiwick_egress::{Code, Refusal, Target};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -48,10 +50,11 @@ pub(crate) fn refused(target: &Target, refusal: &Refusal, is_http2: bool) -> Res
     response
 }
 
-/// The response without values.
+/// The response without values. Its body breaks off when nothing came for as long as `patience`.
 pub(crate) fn redacted(
     response: Response<Incoming>,
     redactor: &Redactor,
+    patience: Duration,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
     let withheld = || Refusal::new(Code::SecretResponse);
@@ -74,7 +77,7 @@ pub(crate) fn redacted(
             None => redaction.finish(),
         }))
     };
-    Ok(Response::from_parts(parts, stepped(body, Box::new(step))))
+    Ok(Response::from_parts(parts, stepped(body, patience, Box::new(step))))
 }
 
 /// Fields without values; nothing if the name of one has a value in it.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, NameConstraints,
+    BasicConstraints, CertificateParams, CidrSubnet, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -57,8 +57,12 @@ impl SessionAuthority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let subtrees = hosts.iter().map(|host| GeneralSubtree::DnsName(host.to_string()));
-        params.name_constraints =
-            Some(NameConstraints { permitted_subtrees: subtrees.collect(), excluded_subtrees: Vec::new() });
+        // What is permitted binds names alone, so addresses are excluded.
+        let addresses = [CidrSubnet::V4([0; 4], [0; 4]), CidrSubnet::V6([0; 16], [0; 16])];
+        params.name_constraints = Some(NameConstraints {
+            permitted_subtrees: subtrees.collect(),
+            excluded_subtrees: addresses.map(GeneralSubtree::IpAddress).into(),
+        });
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
         Ok(Self {

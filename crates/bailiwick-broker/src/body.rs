@@ -1,14 +1,18 @@
 //! Bodies that are looked at while they pass: nothing of a piece goes on before it was looked at.
 //!
+//! Fails closed when a body lies still for too long: it breaks off.
+//!
 //! Trailers are not passed on: no field behind a body was judged.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Why a body ends before its end.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -24,15 +28,18 @@ struct Stepped<B> {
     inner: B,
     step: Step,
     is_over: bool,
+    patience: Duration,
+    /// When patience ends, once it was waited for.
+    until: Option<Pin<Box<Sleep>>>,
 }
 
-/// The body with each piece gone through `step`.
-pub(crate) fn stepped<B>(inner: B, step: Step) -> AnyBody
+/// The body with each piece gone through `step`. It breaks off when nothing came for as long as `patience`.
+pub(crate) fn stepped<B>(inner: B, patience: Duration, step: Step) -> AnyBody
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BodyError>,
 {
-    Stepped { inner, step, is_over: false }.boxed_unsync()
+    Stepped { inner, step, is_over: false, patience, until: None }.boxed_unsync()
 }
 
 /// A body of these bytes.
@@ -55,7 +62,15 @@ where
         let this = self.get_mut();
         while !this.is_over {
             let piece = match Pin::new(&mut this.inner).poll_frame(cx) {
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    let patience = this.patience;
+                    let until = this.until.get_or_insert_with(|| Box::pin(sleep(patience)));
+                    if until.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    this.is_over = true;
+                    return Poll::Ready(Some(Err(BodyError::from("nothing came for too long"))));
+                }
                 Poll::Ready(Some(Err(fault))) => {
                     this.is_over = true;
                     return Poll::Ready(Some(Err(fault.into())));
@@ -64,6 +79,9 @@ where
                 Poll::Ready(None) => None,
             };
             this.is_over = piece.is_none();
+            if let Some(until) = &mut this.until {
+                until.as_mut().reset(Instant::now() + this.patience);
+            }
             match (this.step)(piece.as_ref()) {
                 Ok(bytes) if bytes.is_empty() => {}
                 Ok(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),

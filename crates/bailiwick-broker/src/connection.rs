@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     pub(crate) session: Arc<OpenSession>,
     pub(crate) target: Target,
     pub(crate) referee: Arc<Referee>,
+    /// How long a body may lie still.
+    pub(crate) idle: Duration,
     upstream: Upstream,
     /// What was refused in the middle of a body, so that its response can say so.
     broken: Arc<Mutex<Option<Refusal>>>,
@@ -80,6 +82,7 @@ pub(crate) async fn serve(session: Arc<OpenSession>, taken: TakenConnection, ref
         session,
         target,
         referee,
+        idle,
         upstream,
         broken: Arc::default(),
         relay: Mutex::default(),
@@ -187,7 +190,7 @@ impl Connection {
             return Ok(websocket::answered(self, asked, client, response)?);
         }
         let response = self.upstream.send(parts, &authority, body).await?;
-        Ok(redacted(response, &self.session.redactor())?)
+        Ok(redacted(response, &self.session.redactor(), self.idle)?)
     }
 
     /// What is asked for. Refuses what is not for one host, or not plain HTTP.
@@ -260,8 +263,9 @@ impl Connection {
     }
 
     async fn read_whole(&self, body: Incoming) -> Result<Bytes, Refusal> {
-        let read = Limited::new(body, MAX_FILLED).collect().await;
-        Ok(read.map_err(|_| Refusal::new(Code::SecretRequest))?.to_bytes())
+        let unread = || Refusal::new(Code::SecretRequest);
+        let read = timeout(self.idle, Limited::new(body, MAX_FILLED).collect()).await;
+        Ok(read.map_err(|_| unread())?.map_err(|_| unread())?.to_bytes())
     }
 
     /// A body that breaks off where a placeholder is found in it.
@@ -282,7 +286,7 @@ impl Connection {
             }
             Ok(piece)
         };
-        stepped(body, Box::new(step))
+        stepped(body, self.idle, Box::new(step))
     }
 }
 

@@ -11,6 +11,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use zeroize::{Zeroize as _, Zeroizing};
 
+/// What forms are written with, besides letters, digits and marks of a text itself.
+const MARKS_OF_FORMS: &[u8] = b"+/-_%\\";
+/// How many bytes a form has for one of a text at most: base64 of which each character is escaped as JSON does.
+const LONGEST_SPELLING: usize = 9;
+
 /// How letters are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
@@ -26,6 +31,10 @@ pub(crate) struct Finder {
     starts: Vec<u32>,
     /// Whether a text may start with a byte.
     first: [bool; 256],
+    /// Marks of the texts: what in them is neither letter nor digit.
+    marks: [bool; 256],
+    /// No form of a text is longer.
+    longest: usize,
 }
 
 #[derive(Default)]
@@ -60,8 +69,15 @@ pub(crate) struct Search {
 impl Finder {
     /// Looks for these texts.
     pub(crate) fn new<'a>(texts: impl IntoIterator<Item = &'a [u8]>, case: Case) -> Self {
-        let mut finder = Self { states: Vec::new(), starts: Vec::new(), first: [false; 256] };
+        let (states, starts, none) = (Vec::new(), Vec::new(), [false; 256]);
+        let mut finder = Self { states, starts, first: none, marks: none, longest: 0 };
         for (number, text) in texts.into_iter().enumerate().filter(|(_, text)| !text.is_empty()) {
+            finder.longest = finder.longest.max((text.len() + 2) * LONGEST_SPELLING);
+            for byte in text.iter().chain(MARKS_OF_FORMS) {
+                if let Some(mark) = finder.marks.get_mut(usize::from(*byte)) {
+                    *mark = !byte.is_ascii_alphanumeric();
+                }
+            }
             finder.add(number, text.iter().map(|byte| in_text(*byte)), case);
             finder.add(number, text.iter().map(|byte| in_hex(*byte)), case);
             for offset in 0..3 {
@@ -112,6 +128,17 @@ impl Finder {
     fn state(&mut self) -> u32 {
         self.states.push(State::default());
         u32::try_from(self.states.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a byte may stand in some form of a text with such marks. Letters and digits all may: which of them a text
+    /// has is not told.
+    pub(crate) fn may_be_part(&self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric() || self.marks.get(usize::from(byte)).copied().unwrap_or(false)
+    }
+
+    /// No form of a text is longer, whatever its characters are.
+    pub(crate) const fn longest(&self) -> usize {
+        self.longest
     }
 
     /// Whether one of the texts is in these bytes.

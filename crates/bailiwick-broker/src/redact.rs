@@ -2,6 +2,12 @@
 //!
 //! Every byte of a value, in whichever form it is found, becomes an asterisk: the length stays, so nothing that counts bytes
 //! has to be read or written anew. A byte is passed on once it can be no part of a value any more.
+//!
+//! What is held back until more comes depends on the kinds of characters alone, never on the value: where a server lets a client
+//! choose what it sends and stops in the middle, or where the borders of pieces can be seen, held bytes would otherwise tell the
+//! value, one character after the other.
+//!
+//! Residual: how long the search takes depends on how much of a value is there, by nanoseconds a byte.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,7 +75,16 @@ impl Redaction {
         self.held.extend(bytes);
         self.found.make_contiguous().sort_unstable();
         let end = self.from + u64::try_from(self.held.len()).unwrap_or(u64::MAX);
-        self.release(self.search.earliest().unwrap_or(end))
+        let limit = end - self.open_end();
+        self.release(self.search.earliest().map_or(limit, |earliest| earliest.min(limit)))
+    }
+
+    /// How many bytes at the end could begin some value of such lengths and marks, whichever it is.
+    fn open_end(&self) -> u64 {
+        let finder = &self.redactor.exact;
+        let newest = self.held.iter().rev().take(finder.longest());
+        let count = newest.take_while(|byte| finder.may_be_part(**byte)).count();
+        u64::try_from(count).unwrap_or(u64::MAX)
     }
 
     /// The rest of the stream.
@@ -97,6 +112,9 @@ impl Redaction {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     fn redactor(texts: &[&str]) -> Redactor {
@@ -131,6 +149,46 @@ mod tests {
             );
             assert_eq!(in_pieces(&redactor, "<9abcdef-and-longer>", size), "<9abc*******-longer>");
         }
+    }
+
+    /// What comes out at each piece, in which the values themselves are no part.
+    fn lengths(redactor: &Redactor, pieces: &[String]) -> Vec<usize> {
+        let mut stream = redactor.stream();
+        pieces.iter().map(|piece| stream.push(piece.as_bytes()).len()).collect()
+    }
+
+    #[test]
+    fn what_is_held_back_tells_nothing_of_a_value() {
+        let value = "ghp_qXv83LmZ+/0PwRk5";
+        let redactor = redactor(&[value]);
+        let encoded = STANDARD.encode(value);
+        let forms: [fn(&str) -> String; 4] = [
+            str::to_owned,
+            |text| text.bytes().map(|byte| format!("\\u{byte:04x}")).collect(),
+            |text| text.bytes().map(|byte| format!("{byte:02x}")).collect(),
+            |text| STANDARD.encode(text),
+        ];
+        for length in 1..value.len() {
+            // The beginning of the value, and one that is as good a guess.
+            let right = &value[..length];
+            let wrong = format!("{}{}", &right[..length - 1], if right.ends_with('q') { 'x' } else { 'q' });
+            for form in forms {
+                let said = |guess: &str| {
+                    ["x ".to_owned() + &form(guess), "\n".to_owned(), form(guess), " ".to_owned()]
+                };
+                assert_eq!(lengths(&redactor, &said(right)), lengths(&redactor, &said(&wrong)), "{right}");
+            }
+            let said = |guess: &str| [encoded[..length].to_owned() + guess, " ".to_owned()];
+            assert_eq!(lengths(&redactor, &said("A")), lengths(&redactor, &said("B")), "{length}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_held_back_for_longer_than_a_value_may_be() {
+        let value = "0123456789abcdef";
+        let mut stream = redactor(&[value]).stream();
+        let given: usize = (0..100).map(|_| stream.push(&[b'7'; 100]).len()).sum();
+        assert!(given >= 10_000 - (value.len() + 2) * 9, "{given}");
     }
 
     #[test]

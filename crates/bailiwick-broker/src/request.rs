@@ -4,7 +4,8 @@
 //! parameters, form fields and JSON members that the manifest names. Found anywhere else, in whatever form, it refuses the
 //! request. So does a credential of the client's own, and a request that the secret's rules do not cover.
 //!
-//! Residual: a credential of the client's own in a body, or under a name that is not used for credentials.
+//! Residual: a credential of the client's own in a body, under a name that is not used for credentials, or beside a placeholder
+//! and as short as a user's name.
 
 use bailiwick_egress::{Code, Refusal, Target};
 use bailiwick_policy::net::percent_decoded;
@@ -18,21 +19,34 @@ use zeroize::Zeroizing;
 use crate::session::{OpenSecret, OpenSession};
 
 /// Fields that hold credentials, whatever the manifest says.
-const CREDENTIALS: [&str; 10] = [
+const CREDENTIALS: [&str; 20] = [
     "authorization",
     "x-api-key",
+    "x-api-token",
     "api-key",
     "apikey",
     "x-auth-token",
     "x-access-token",
     "private-token",
+    "deploy-token",
+    "job-token",
     "x-subscription-token",
+    "ocp-apim-subscription-key",
+    "x-functions-key",
+    "x-figma-token",
+    "x-shopify-access-token",
+    "x-vault-token",
+    "dd-api-key",
+    "dd-application-key",
     "x-goog-api-key",
     "x-amz-security-token",
 ];
 /// Parameters of a query that hold credentials, whatever the manifest says.
-const PARAMETERS: [&str; 14] = [
+const PARAMETERS: [&str; 17] = [
     "access_token",
+    "awsaccesskeyid",
+    "googleaccessid",
+    "sig",
     "api_key",
     "apikey",
     "api-key",
@@ -47,6 +61,12 @@ const PARAMETERS: [&str; 14] = [
     "x-goog-signature",
     "x-goog-credential",
 ];
+
+/// Beside a placeholder, this many letters and digits in a row are a credential of the client's own. Names of users that
+/// services ask for there (`x-access-token`, `oauth2accesstoken`) are shorter.
+const CREDENTIAL_LENGTH: usize = 20;
+/// Stands in the place of a placeholder while what is beside it is judged; no field can have it.
+const GAP: u8 = 0;
 
 /// The secrets that a request is given.
 #[derive(Default)]
@@ -146,9 +166,32 @@ impl<'a> Filling<'a> {
         // Of another host, or in another form than this one.
         match &filled {
             None => self.has_none(text)?,
-            Some(filled) => self.has_none(filled)?,
+            Some(filled) => {
+                self.has_none(filled)?;
+                self.stands_alone(text)?;
+            }
         }
         Ok(filled)
+    }
+
+    /// Refuses a text in which a placeholder is glued to other letters or digits, which would let the client choose where the
+    /// value begins in what a server shows of it; and one with a credential of the client's own beside the placeholder.
+    fn stands_alone(&self, text: &[u8]) -> Result<(), Refusal> {
+        let mut rest = Zeroizing::new(text.to_vec());
+        for secret in self.secrets() {
+            if let Some(shorter) = replaced(&rest, secret.placeholder.as_bytes(), &[GAP]) {
+                rest = shorter;
+            }
+        }
+        let is_glued = |pair: &[u8]| pair.contains(&GAP) && pair.iter().any(u8::is_ascii_alphanumeric);
+        if rest.windows(2).any(|pair| is_glued(pair) || pair == [GAP, GAP]) {
+            return Err(Self::misdirected());
+        }
+        let is_credential = |run: &[u8]| run.len() >= CREDENTIAL_LENGTH;
+        if !self.lets_foreign() && rest.split(|byte| !byte.is_ascii_alphanumeric()).any(is_credential) {
+            return Err(Refusal::new(Code::SecretForeign));
+        }
+        Ok(())
     }
 
     fn basic(&mut self, value: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, Refusal> {

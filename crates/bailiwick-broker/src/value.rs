@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt as _;
 use rustix::fs::{MemfdFlags, memfd_create};
 use zeroize::Zeroizing;
 
+use crate::placeholder::SHORTEST;
+
 /// The longest value, in bytes.
 pub const MAX_SECRET: usize = 16 * 1024;
 
@@ -53,6 +55,12 @@ impl HeldSecret {
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether it has so few characters that it is brokered only where a manifest allows that (`short = "allow"`).
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        self.len < SHORTEST
     }
 
     /// Whether it has none.

@@ -68,7 +68,7 @@ pub(crate) fn answered(
 ) -> Result<Response<AnyBody>, Refusal> {
     let redactor = connection.session.redactor();
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return redacted(response, &redactor);
+        return redacted(response, &redactor, connection.idle);
     }
     let withheld = || Refusal::new(Code::SecretResponse);
     if response.headers().contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {

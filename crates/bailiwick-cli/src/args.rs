@@ -22,6 +22,7 @@ pub(crate) mod wrap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -54,8 +55,17 @@ impl Line {
             Some("hook") => Awaited::read(&words, Command::Hook),
             _ => None,
         };
-        awaited.map_or_else(Self::try_parse, Ok)
+        awaited.map_or_else(|| Self::try_parse().map_err(without_secret), Ok)
     }
+}
+
+/// The refusal of a line, without what stands in the place of a secret's source: it may be the value itself.
+fn without_secret(mut refusal: clap::Error) -> clap::Error {
+    let is_secret = |value: &ContextValue| value.to_string().starts_with("--secret ");
+    if refusal.get(ContextKind::InvalidArg).is_some_and(is_secret) {
+        refusal.insert(ContextKind::InvalidValue, ContextValue::String("NAME=…".to_owned()));
+    }
+    refusal
 }
 
 /// Whether these words, the program's name first, ask for nothing but the version. Others may wait for that too: no

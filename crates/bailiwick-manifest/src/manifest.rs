@@ -360,7 +360,9 @@ impl Tool {
     pub fn has_network_stance(&self) -> bool {
         let mut held = self.policy.iter().filter(|policy| policy.is_enforced());
         let by_policy = held.any(|policy| !policy.network.is_unspecified());
-        by_policy || self.lines().any(|line| matches!(line.value, Capability::Net(_)))
+        // A secret that is put in on the way to a host implies that host.
+        let names_host = |line: &Capability| matches!(line, Capability::Net(_)) || line.brokered().is_some();
+        by_policy || self.lines().any(|line| names_host(&line.value))
     }
 
     /// Rules on its arguments, as written.

@@ -38,6 +38,8 @@ fn verdicts(list: &Path, name: &str, port: u16) -> Vec<(&'static str, bool)> {
     );
     let (at, resolved) = (format!("127.0.0.1:{port}"), format!("{name}:{port}:127.0.0.1"));
     let (url, openssl) = (format!("https://{name}:{port}/"), "openssl");
+    let is_address = name.parse::<Ipv4Addr>().is_ok();
+    let verify = if is_address { "-verify_ip" } else { "-verify_hostname" };
     let clients: [(&str, Vec<&str>); 4] = [
         ("curl", vec!["-sS", "--http1.1", "--noproxy", "*", "--cacert", &list, "--resolve", &resolved, &url]),
         ("python3", vec!["-c", &python]),
@@ -50,7 +52,7 @@ fn verdicts(list: &Path, name: &str, port: u16) -> Vec<(&'static str, bool)> {
                 &at,
                 "-servername",
                 name,
-                "-verify_hostname",
+                verify,
                 name,
                 "-verify_return_error",
                 "-CAfile",
@@ -72,7 +74,7 @@ fn an_authority_speaks_for_its_hosts_alone() {
     std::fs::write(list.path(), authority.pem()).unwrap();
     let its_own = verdicts(list.path(), "api.test", serve(&authority, "api.test"));
     assert!(its_own.len() >= 2 && its_own.iter().all(|(_, taken)| *taken), "{its_own:?}");
-    for name in ["other.test", "api.test.evil.test", "notapi.test"] {
+    for name in ["other.test", "api.test.evil.test", "notapi.test", "127.0.0.1"] {
         let others = verdicts(list.path(), name, serve(&authority, name));
         assert!(
             others.len() == its_own.len() && others.iter().all(|(_, taken)| !taken),

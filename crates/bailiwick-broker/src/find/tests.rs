@@ -12,11 +12,15 @@ fn finder() -> Finder {
 }
 
 fn forms() -> Vec<Vec<u8>> {
-    let hexed: String = TEXT.iter().map(|byte| format!("{byte:02x}")).collect();
-    let percent: String = TEXT.iter().map(|byte| format!("%{byte:02X}")).collect();
-    let escaped: String = TEXT.iter().map(|byte| format!("\\u{byte:04x}")).collect();
-    let json = serde_json::to_string(std::str::from_utf8(TEXT).unwrap()).unwrap();
-    let mixed: String = TEXT
+    forms_of(TEXT)
+}
+
+fn forms_of(text: &[u8]) -> Vec<Vec<u8>> {
+    let hexed: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+    let percent: String = text.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped: String = text.iter().map(|byte| format!("\\u{byte:04x}")).collect();
+    let json = serde_json::to_string(std::str::from_utf8(text).unwrap()).unwrap();
+    let mixed: String = text
         .iter()
         .enumerate()
         .map(|(index, byte)| match index % 3 {
@@ -26,7 +30,7 @@ fn forms() -> Vec<Vec<u8>> {
         })
         .collect();
     let mut forms = vec![
-        TEXT.to_vec(),
+        text.to_vec(),
         hexed.to_uppercase().into_bytes(),
         hexed.into_bytes(),
         percent.to_lowercase().into_bytes(),
@@ -36,7 +40,7 @@ fn forms() -> Vec<Vec<u8>> {
         mixed.into_bytes(),
     ];
     for before in ["", "u", "me", "abc"] {
-        let whole = [before.as_bytes(), TEXT, b":x"].concat();
+        let whole = [before.as_bytes(), text, b":x"].concat();
         let plain = STANDARD.encode(&whole);
         forms.push(plain.replace('+', "%2B").replace('/', "\\/").into_bytes());
         forms.push(plain.into_bytes());
@@ -73,6 +77,20 @@ fn other_texts_are_not_found() {
 }
 
 proptest! {
+    /// Whatever may still become a text is within what is held back of any text of its kind.
+    #[test]
+    fn no_beginning_is_longer_than_what_its_kind_shows(value in "[a-zA-Z0-9+/_=\" -]{1,40}", form in 0_usize..20, cut in 0_usize..400) {
+        let finder = Finder::new([value.as_bytes()], Case::Exact);
+        let forms = forms_of(value.as_bytes());
+        let form = &forms[form % forms.len()];
+        let stream = &form[..cut.min(form.len())];
+        let mut search = Search::default();
+        search.feed(&finder, stream, |_| ());
+        let shown = stream.iter().rev().take(finder.longest()).take_while(|byte| finder.may_be_part(**byte)).count();
+        let begun = search.earliest().map_or(0, |start| stream.len() - usize::try_from(start).unwrap());
+        prop_assert!(begun <= shown, "{begun} {shown} {}", String::from_utf8_lossy(stream));
+    }
+
     /// What stands around a value, and where the pieces end, changes nothing.
     #[test]
     fn a_value_is_found_in_anything(

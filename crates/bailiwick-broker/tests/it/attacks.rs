@@ -265,7 +265,7 @@ fn a_redirect_leads_to_nothing_with_a_value() {
     crate::trusting!("attacks::a_redirect_leads_to_nothing_with_a_value");
     let respond: fn(&str) -> Vec<u8> = |request| {
         let value = request.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap();
-        format!("HTTP/1.1 302 Found\r\nLocation: https://evil.test/?t={value}\r\nSet-Cookie: a={value}\r\nContent-Length: 0\r\n\r\n").into_bytes()
+        format!("HTTP/1.1 302 Found\r\nLocation: https://evil.test/?t={value}\r\nSet-Cookie: a={value}\r\nAlt-Svc: h3=\"evil.test:443\"\r\nContent-Length: 0\r\n\r\n").into_bytes()
     };
     let world = World::new(Setup { respond, ..Setup::default() });
     let answer = world.get(&format!("Authorization: Bearer {}", world.token()));
@@ -275,4 +275,5 @@ fn a_redirect_leads_to_nothing_with_a_value() {
         "{answer}"
     );
     assert!(!answer.contains(VALUE) && !answer.contains(OTHER));
+    assert!(!answer.to_ascii_lowercase().contains("alt-svc"), "nor to the same host elsewhere: {answer}");
 }

@@ -205,6 +205,7 @@ fn names_and_frames_that_do_not_agree_are_refused() {
             ("Host names another", request(&world, &[token, ("host", &host)])),
             (":authority names another", to("GET", &format!("https://other.test:{port}/"))),
             ("another port", to("GET", "https://api.test:1/")),
+            ("a user in :authority", to("GET", &format!("https://me:{}@api.test:{port}/", world.token()))),
             (":scheme is http", to("GET", &format!("http://api.test:{port}/"))),
             ("a tunnel", to("CONNECT", "api.test:443")),
             ("a smuggled length", request(&world, &[token, ("content_length", "4")])),

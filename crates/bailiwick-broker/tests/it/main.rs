@@ -5,6 +5,7 @@ mod attacks;
 mod aws;
 mod bench;
 mod exchanges;
+mod guesses;
 mod http2;
 mod oauth;
 mod places;

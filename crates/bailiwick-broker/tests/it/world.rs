@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bailiwick_broker::{BrokerProcess, LoadSecret, NamedSource, ServiceNames, Source};
-use bailiwick_egress::{Egress, Event, Front, Options, Running};
+use bailiwick_egress::{Egress, Event, Front, Limits, Options, Running};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::facts::HostFacts;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -203,13 +203,16 @@ pub(crate) struct Setup<'a> {
     pub(crate) is_trusted: bool,
     /// Whether the server speaks HTTP/2 and nothing else.
     pub(crate) is_http2: bool,
+    /// How long anything may lie still.
+    pub(crate) idle: Duration,
     /// Where `TOKEN` comes from, and where the names that it needs lead.
     pub(crate) token: Option<(LoadSecret, ServiceNames)>,
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { manifest: "", respond: echo, is_trusted: true, is_http2: false, token: None }
+        let idle = Limits::default().idle;
+        Self { manifest: "", respond: echo, is_trusted: true, is_http2: false, idle, token: None }
     }
 }
 
@@ -263,6 +266,7 @@ impl World {
         let options = Options {
             hosts: names.map(|name| (name.into(), local.clone())).into(),
             tls_end: Some(brokering.open()),
+            limits: Limits { idle: setup.idle, ..Limits::default() },
             events: Box::new(move |event: Event| keep.lock().unwrap().push(event.to_string())),
             ..Options::default()
         };

@@ -30,6 +30,22 @@ pub(super) struct KnownSecret {
     oauth: Option<OAuthSetting>,
 }
 
+impl KnownSecret {
+    /// Reads each source of it. What there is to say of a value that can be used, or why there is none.
+    fn check(&self) -> Result<Option<&'static str>, String> {
+        let held = self.source.fetch().map_err(|fault| fault.to_string())?;
+        if let Some(own) = self.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_deref()) {
+            let in_words = |why: String| format!("`client_secret`: {why}");
+            let own: Source = own.parse().map_err(|why| in_words(format!("{why}")))?;
+            own.fetch().map_err(|fault| in_words(fault.to_string()))?;
+        }
+        // What is fetched with it is what requests are given.
+        let is_short = self.oauth.is_none() && held.is_short();
+        Ok(is_short
+            .then_some("fewer than 16 characters: brokered only where the manifest says `short = \"allow\"`"))
+    }
+}
+
 /// The same, to be read by the process that holds it.
 ///
 /// # Errors
@@ -84,11 +100,15 @@ pub(super) fn run(args: &Secret) -> anyhow::Result<Answer> {
     let mut entries = Vec::new();
     let mut exit = Exit::Fine;
     for (name, secret) in &known {
-        let fault = if checks { secret.source.fetch().err().map(|fault| fault.to_string()) } else { None };
-        if fault.is_some() {
+        let verdict = if checks { secret.check() } else { Ok(None) };
+        if verdict.is_err() {
             exit = Exit::Found;
         }
-        entries.push(Entry { name, secret, fault });
+        let (fault, note) = match verdict {
+            Ok(note) => (None, note),
+            Err(fault) => (Some(fault), None),
+        };
+        entries.push(Entry { name, secret, fault, note });
     }
     let text = match query.format {
         AnswerFormat::Text => as_text(&entries, checks),
@@ -113,6 +133,8 @@ struct Entry<'a> {
     secret: &'a KnownSecret,
     /// Why there is no usable value.
     fault: Option<String>,
+    /// What is to be known of one that is usable.
+    note: Option<&'static str>,
 }
 
 impl Entry<'_> {
@@ -127,6 +149,7 @@ impl Entry<'_> {
         if checks && let Some(table) = entry.as_object_mut() {
             table.insert("usable".to_owned(), self.fault.is_none().into());
             table.insert("why".to_owned(), self.fault.as_deref().into());
+            table.insert("note".to_owned(), self.note.into());
         }
         entry
     }
@@ -146,8 +169,8 @@ fn as_text(entries: &[Entry<'_>], checks: bool) -> String {
             Some(_) => format!("{}  ", style::error("error")),
         };
         let _ = writeln!(text, "{verdict}{name}  {source}  {hosts}");
-        if let Some(fault) = &entry.fault {
-            let _ = writeln!(text, "  {}", escape::line(fault));
+        if let Some(more) = entry.fault.as_deref().or(entry.note) {
+            let _ = writeln!(text, "  {}", escape::line(more));
         }
     }
     text

