@@ -27,6 +27,8 @@ mod log;
 mod login;
 #[cfg(target_os = "linux")]
 mod logs;
+#[cfg(target_os = "linux")]
+mod pinned_files;
 mod pins;
 #[cfg(target_os = "linux")]
 mod ps;
@@ -45,6 +47,8 @@ mod store;
 #[cfg(target_os = "linux")]
 mod top;
 mod trust;
+#[cfg(target_os = "linux")]
+mod verified;
 #[cfg(target_os = "linux")]
 mod wrap;
 

@@ -43,7 +43,7 @@ pub use clock::now_us;
 pub use fault::{Cause, JournalFault};
 pub use follow::{Follow, ReadPlace};
 pub use handle::{Ack, Journal};
-pub use key::{fingerprint, local_fingerprint};
+pub use key::{fingerprint, holds, local_fingerprint, local_key, sign_locally};
 pub use name::new_session;
 pub use own_dirs::OwnDirs;
 pub use read::{Filter, Found, Listed, Unreadable, last_records, records, sessions};

@@ -25,6 +25,7 @@ use crate::args::run::NameOptions;
 use crate::args::wrap::Wrap;
 use crate::commands::secret::source_variables;
 use crate::commands::store::{fetch, host, host_without};
+use crate::commands::verified;
 use crate::{facts, input, pin_store};
 
 /// A server, its manifest with all values, and the command that starts it.
@@ -71,7 +72,7 @@ impl ChosenServer {
             Some(file) => named(file)?,
             None => by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?,
         };
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = verified::in_words(&found.manifest).into_iter().collect();
         let (command, version) = started.command(args, &host, &found.manifest)?;
         notes.extend(version.and_then(|version| unverified(&found, &version)));
         let settings: Vec<(String, String)> = args.settings.iter().map(facts::Setting::pair).collect();

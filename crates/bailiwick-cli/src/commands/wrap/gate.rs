@@ -52,6 +52,7 @@ impl Gate {
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
+        let builder = builder.recording_arguments(args.record_arguments);
         let tools = match &args.guardrails {
             None => Tools::Plain(builder.build()?),
             Some(file) => match guarded(file, builder)? {

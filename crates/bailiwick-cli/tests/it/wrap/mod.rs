@@ -13,6 +13,7 @@ mod identified;
 mod installed;
 mod isolated;
 mod killed;
+mod learned;
 mod listening;
 mod logged_in;
 mod pinned;
