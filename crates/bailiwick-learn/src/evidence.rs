@@ -15,6 +15,8 @@ const MOST_PATHS: usize = 100_000;
 const MOST_OTHERS: usize = 2_000;
 /// What a program that looks at its whole environment is said to read.
 pub const EVERY_VARIABLE: &str = "*";
+/// How many methods of requests to one host are remembered.
+const MOST_METHODS: usize = 12;
 /// How many variables of the environment are remembered, and how long their names may be.
 const MOST_VARIABLES: usize = 64;
 const LONGEST_NAME: usize = 100;
@@ -73,6 +75,8 @@ pub struct PathSeen {
 #[derive(Debug, Clone, Default)]
 pub struct HostSeen {
     pub(crate) is_allowed: bool,
+    /// The methods of its requests, where they are not encrypted.
+    pub(crate) methods: BTreeSet<String>,
     pub(crate) by: Provenance,
 }
 
@@ -248,6 +252,22 @@ impl Evidence {
         let seen = self.hosts.entry(key).or_default();
         seen.is_allowed |= is_allowed;
         seen.by.add(&by);
+    }
+
+    /// An unencrypted request that was let through: its method and path.
+    pub fn requested(&mut self, tool: Option<usize>, host: &str, port: u16, request: &str) {
+        self.reached(tool, host, Some(port), true);
+        let method = request.split(' ').next().unwrap_or_default();
+        let is_method =
+            (1..=20).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        let Some(seen) = self.hosts.get_mut(&(host.to_owned(), Some(port))) else { return };
+        if is_method && seen.methods.len() < MOST_METHODS {
+            seen.methods.insert(method.to_owned());
+        }
+        let first = format!("{host} {request}");
+        if !seen.by.first.contains(' ') || first < seen.by.first {
+            seen.by.first = first;
+        }
     }
 
     /// Hosts that it asked for and was refused, with their ports where they are known.

@@ -74,6 +74,8 @@ pub enum Reason {
     Started,
     /// This host was reached.
     Reached,
+    /// This host got requests of these methods, unencrypted.
+    Requested,
     /// The caller handed this variable over, and the runtime said that it is read.
     ReadVariable,
     /// The caller handed this variable over.
@@ -91,6 +93,7 @@ impl Reason {
             Self::MadeThere => "files are made there",
             Self::Started => "started",
             Self::Reached => "reached",
+            Self::Requested => "these methods were asked of it, unencrypted",
             Self::ReadVariable => "handed over by you, observed to be read",
             Self::HandedOver => "handed over by you, assumed to be read",
         }

@@ -100,6 +100,9 @@ fn name_of(evidence: &Evidence, path: &str) -> Option<String> {
     (!is_brought && !is_helper).then(|| path.to_owned())
 }
 
+/// Where requests are not encrypted.
+const HTTP: u16 = 80;
+
 fn hosts(evidence: &Evidence, draft: &mut Draft) {
     let mut left = MOST_LINES;
     for ((host, port), seen) in &evidence.hosts {
@@ -108,7 +111,13 @@ fn hosts(evidence: &Evidence, draft: &mut Draft) {
         let line = is_host.then(|| format!("net:connect:{place}")).and_then(|line| clean(&line));
         if seen.is_allowed && port.is_some() && left > 0 {
             left -= 1;
-            push(draft, line, Reason::Reached, seen.by.clone());
+            let methods = seen.methods.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+            let requests = (is_host && *port == Some(HTTP) && !methods.is_empty())
+                .then(|| clean(&format!("net:http:{methods}@http://{host}/**")));
+            match requests.flatten() {
+                Some(requests) => push(draft, Some(requests), Reason::Requested, seen.by.clone()),
+                None => push(draft, line, Reason::Reached, seen.by.clone()),
+            }
             continue;
         }
         // A name that was asked for before it was connected to is the same question.

@@ -209,7 +209,11 @@ impl Setup {
         lines.extend(self.reads.iter().map(|dir| format!("fs:read:{}", dir.display())));
         lines.extend(self.written.iter().map(|dir| format!("fs:read,write:{}", dir.display())));
         if is_trusted {
-            lines.extend(self.hosts.iter().map(|host| format!("net:connect:{host}")));
+            // Where requests are not encrypted, their methods and paths are seen.
+            lines.extend(self.hosts.iter().map(|host| match host.strip_suffix(":80") {
+                Some(host) => format!("net:http:*@http://{host}/**"),
+                None => format!("net:connect:{host}"),
+            }));
             lines.extend(self.handed_over.iter().map(|name| format!("env:read:{name}")));
         }
         let capabilities = lines.iter().map(|line| {

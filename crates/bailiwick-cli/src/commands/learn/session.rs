@@ -107,7 +107,9 @@ impl Observer {
             let mut watching = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let tool = watching.tool;
             let is_allowed = event.refusal().is_none();
-            if !is_allowed || event.port().is_some() {
+            if let (true, Some(port), Some(request)) = (is_allowed, event.port(), event.request()) {
+                watching.evidence.requested(tool, event.host(), port, request);
+            } else if !is_allowed || event.port().is_some() {
                 watching.evidence.reached(tool, event.host(), event.port(), is_allowed);
             }
         }

@@ -85,8 +85,8 @@ fn the_fetch_server_is_granted_the_host_that_was_let_and_asks_about_the_other() 
         let text = std::fs::read_to_string(&manifest).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.ends_with("\",")).collect();
         let granted: Vec<&&str> = lines.iter().filter(|line| line.starts_with('"')).collect();
-        assert!(granted.len() <= 20 && granted.contains(&&"\"net:connect:good.test:80\","), "{text}");
-        assert!(!granted.iter().any(|line| line.contains("evil") || line.contains('*')), "{text}");
+        assert!(granted.len() <= 20 && granted.contains(&&"\"net:http:GET@http://good.test/**\","), "{text}");
+        assert!(!granted.iter().any(|line| line.contains("evil") || line.contains(":*")), "{text}");
         assert!(text.lines().any(|line| line.starts_with("#   ") && line.contains("evil.test")), "{text}");
         assert_eq!(evil.count(), 0, "only hosts that were let are reached");
 

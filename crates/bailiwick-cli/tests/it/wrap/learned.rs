@@ -12,7 +12,7 @@ use crate::run::tree_of;
 /// A server that reads what it is asked for, and asks its environment.
 const SERVER: &str = r#"import json, os, sys
 
-EXTRA = sys.argv[2:]
+EXTRA = []
 TOOLS = [
     {"name": "read", "description": "reads", "inputSchema": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
     {"name": "token", "description": "says whether it has a token", "inputSchema": {"type": "object"}},
@@ -55,7 +55,6 @@ for line in sys.stdin:
 /// A home with a project in it, a server beside it, and a secret among the notes.
 struct Project {
     world: World,
-    extra: Vec<String>,
 }
 
 impl Project {
@@ -77,7 +76,7 @@ impl Project {
         ] {
             world.write(name, text);
         }
-        Some(Self { world, extra: Vec::new() })
+        Some(Self { world })
     }
 
     fn path(&self, name: &str) -> String {
@@ -86,8 +85,7 @@ impl Project {
 
     /// The server's own command.
     fn server(&self) -> Vec<String> {
-        let own = ["/usr/bin/python3".to_owned(), self.path("code/server.py"), self.path("notes")];
-        own.into_iter().chain(self.extra.iter().cloned()).collect()
+        vec!["/usr/bin/python3".to_owned(), self.path("code/server.py"), self.path("notes")]
     }
 
     fn bailiwick(&self, words: &[&str]) -> std::process::Command {
@@ -200,8 +198,7 @@ fn a_replay_is_signed_and_another_key_only_claims() {
 
 #[test]
 fn a_version_that_touches_something_new_adds_exactly_that_line() {
-    let Some(mut project) = Project::new() else { return };
-    project.world.write("code/rules.txt", "x");
+    let Some(project) = Project::new() else { return };
     std::fs::create_dir_all(project.world.path("other")).unwrap();
     project.world.write("other/extra.txt", "extra");
     assert_eq!(project.learn(&["a.txt"], &["--out", "../server.toml"]).status.code(), Some(0));
@@ -209,7 +206,8 @@ fn a_version_that_touches_something_new_adds_exactly_that_line() {
     project.world.write("before.toml", &before);
     let again = project.learn(&["a.txt"], &["--update", "../server.toml"]);
     assert!(said(&again).contains("0 new lines"), "{}", said(&again));
-    project.extra = vec![format!("{}/extra.txt", project.path("other"))];
+    let extra = format!("EXTRA = [\"{}/extra.txt\"]", project.path("other"));
+    project.world.write("code/server.py", &SERVER.replace("EXTRA = []", &extra));
     let updated = project.learn(&["a.txt"], &["--update", "../server.toml", "--read", "../other"]);
     let new: Vec<String> =
         said(&updated).lines().filter(|line| line.starts_with("+ ")).map(str::to_owned).collect();
