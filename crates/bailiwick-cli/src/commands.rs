@@ -31,6 +31,8 @@ mod log;
 mod login;
 #[cfg(target_os = "linux")]
 mod logs;
+#[cfg(target_os = "linux")]
+mod pinned_files;
 mod pins;
 #[cfg(target_os = "linux")]
 mod ps;
@@ -49,6 +51,8 @@ mod store;
 #[cfg(target_os = "linux")]
 mod top;
 mod trust;
+#[cfg(target_os = "linux")]
+mod verified;
 #[cfg(target_os = "linux")]
 mod wrap;
 

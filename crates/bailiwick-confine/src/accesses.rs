@@ -41,12 +41,14 @@ pub enum AccessKind {
     Listen,
     /// Wanted to change a name that runs code later, which stayed closed.
     Protected,
+    /// Asked for a Unix socket, which was refused before it could say where it leads.
+    Socket,
     /// Something that could not be told.
     Lost,
 }
 
 impl AccessKind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Execute,
         Self::Read,
         Self::List,
@@ -57,6 +59,7 @@ impl AccessKind {
         Self::Connect,
         Self::Listen,
         Self::Protected,
+        Self::Socket,
         Self::Lost,
     ];
 }
@@ -138,6 +141,7 @@ fn read(packet: &[u8]) -> Access {
             let any = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), port);
             Access { kind, is_there: true, path: PathBuf::new(), address: Some(any) }
         }
+        AccessKind::Socket => Access { kind, is_there: false, path: PathBuf::new(), address: None },
         AccessKind::Execute
         | AccessKind::Read
         | AccessKind::List

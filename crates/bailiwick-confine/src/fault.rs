@@ -75,6 +75,8 @@ steps! {
     Mount = "mount";
     /// The copy-on-write layer over a writable directory.
     Layer = "make the copy-on-write layer";
+    /// What stands in for a layer: a copy.
+    Copy = "make the scratch copy that stands in for a copy-on-write layer";
     /// The file system of devices.
     Devices = "make the devices";
     /// The file system of processes.

@@ -74,7 +74,7 @@ pub use command::{BrokeredInside, Command, Options, Search, Stdio, ToldRefusals,
 pub use confined::{Change, Confined, EgressSockets, Exit};
 pub use coverage::{native_coverage, native_mechanism};
 pub use fault::{Fault, Step};
-pub use layer::{Layer, LayeredTree};
+pub use layer::{Layer, LayeredTree, Written};
 pub use lost::LostFiles;
 pub use moment::Moment;
 pub use native::base::System;

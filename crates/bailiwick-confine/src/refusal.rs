@@ -41,11 +41,11 @@ pub enum Refusal {
         /// As it was granted.
         path: String,
     },
-    /// A single file that is to be written, where writes go to a layer.
+    /// A device, socket or FIFO that is to be written, where writes go to a layer.
     #[error(
-        "`{path}` is granted for writing as a single file, and a copy-on-write layer holds directories: grant its directory"
+        "`{path}` is granted for writing and is neither a file nor a directory: no layer can hold what is written to it"
     )]
-    SingleFile {
+    NoLayer {
         /// As it was granted.
         path: String,
     },
@@ -112,7 +112,7 @@ impl Refusal {
             Self::NotFound { .. } | Self::NoSuchProgram { .. } => 127,
             Self::NotExecutable { .. } | Self::NoInterpreter { .. } => 126,
             Self::MissingPath { .. }
-            | Self::SingleFile { .. }
+            | Self::NoLayer { .. }
             | Self::Unreachable { .. }
             | Self::TooManyMatches { .. }
             | Self::Nul { .. }

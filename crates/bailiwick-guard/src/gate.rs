@@ -35,7 +35,7 @@ use crate::tool::Required;
 use bailiwick_guardrails::Rules;
 use bailiwick_guardrails::digest;
 use bailiwick_guardrails::{Call, Verdict, too_often};
-use bailiwick_journal::{Journal, JournalFault};
+use bailiwick_journal::{Body, Journal, JournalFault, Redaction};
 
 /// How often one call may be rewritten.
 const MAX_REWRITES: usize = 8;
@@ -87,6 +87,19 @@ pub(crate) struct Shared {
     pub(crate) on_denied: Option<OnDenied>,
     /// Whether what the rules of a tool refuse is recorded and let through.
     pub(crate) audits: bool,
+    /// Whether the arguments of calls that run are recorded too, with what looks secret taken out.
+    pub(crate) records_arguments: bool,
+}
+
+impl Shared {
+    /// The event with a call's arguments, as far as they are recorded.
+    fn with_arguments(&self, event: Event, call: &Call) -> Event {
+        let event = event.with_args_digest(digest(call));
+        if !self.records_arguments {
+            return event;
+        }
+        event.with_args(Body::new(&call.args, &Redaction::default()).text)
+    }
 }
 
 /// Told of a refused call: the tool, its arguments, the denial.
@@ -233,10 +246,8 @@ impl Gate {
             grant.return_call();
             return Err(Stop::deny(call, denial));
         }
-        let event = entry
-            .event(RecordKind::ToolCalled)
-            .with_decision(Decision::Allow)
-            .with_args_digest(digest(&call));
+        let event = entry.event(RecordKind::ToolCalled).with_decision(Decision::Allow);
+        let event = self.shared.with_arguments(event, &call);
         let called = self.shared.journal.append(event);
         match called.and_then(|ack| self.record_demand(entry, ack.seq).map(|()| ack)) {
             Ok(ack) => {

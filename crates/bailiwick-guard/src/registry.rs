@@ -98,6 +98,7 @@ pub struct RegistryBuilder {
     enforces_policies: bool,
     on_denied: Option<OnDenied>,
     audits: bool,
+    records_arguments: bool,
 }
 
 impl Registry {
@@ -115,6 +116,7 @@ impl Registry {
             enforces_policies: true,
             on_denied: None,
             audits: false,
+            records_arguments: false,
         }
     }
 
@@ -367,6 +369,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Records the arguments of calls that run, with what looks secret taken out; else only their digest is recorded.
+    #[must_use]
+    pub const fn recording_arguments(mut self, records: bool) -> Self {
+        self.records_arguments = records;
+        self
+    }
+
     /// Names who is asked for consent.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver) -> Self {
@@ -442,7 +451,9 @@ impl RegistryBuilder {
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
         let (session, journal, on_denied, audits) = (self.session, self.journal, self.on_denied, self.audits);
-        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits });
+        let records_arguments = self.records_arguments;
+        let shared =
+            Arc::new(Shared { id, generation, session, journal, own, on_denied, audits, records_arguments });
         let gate = Gate::new(shared, entries, self.interceptors, self.meter);
         let threads = CallThreads::new();
         let minted = Mutex::new(HashMap::new());

@@ -53,6 +53,18 @@ pub fn local_fingerprint(dir: &Path) -> Result<Option<Digest>, JournalFault> {
     Ok(local_public(&Layout::for_reading(dir))?.map(|public| fingerprint(&public)))
 }
 
+/// A signature with the key in the journal directory `dir`, which is made if there is none, and the public key. What is signed
+/// must begin with what it is for: the same key signs seals.
+pub fn sign_locally(dir: &Path, bytes: &[u8]) -> Result<(Digest, Signature), JournalFault> {
+    let sealer = Sealer::load_or_create(&Layout::for_writing(dir)?)?;
+    Ok((sealer.public(), sealer.sign(bytes)))
+}
+
+/// The public key in the journal directory `dir`, made if there is none.
+pub fn local_key(dir: &Path) -> Result<Digest, JournalFault> {
+    Ok(Sealer::load_or_create(&Layout::for_writing(dir)?)?.public())
+}
+
 pub(super) fn local_public(layout: &Layout) -> Result<Option<Digest>, JournalFault> {
     if !layout::is_there(&layout.key())? {
         return Ok(None);
@@ -61,7 +73,7 @@ pub(super) fn local_public(layout: &Layout) -> Result<Option<Digest>, JournalFau
 }
 
 /// Whether `signature` was made over `bytes` with the key `public`.
-pub(super) fn holds(public: &Digest, signature: &Signature, bytes: &[u8]) -> bool {
+pub fn holds(public: &Digest, signature: &Signature, bytes: &[u8]) -> bool {
     let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
     VerifyingKey::from_bytes(public.as_bytes()).is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
 }

@@ -44,7 +44,7 @@ pub use fault::{Cause, JournalFault};
 pub use follow::{Follow, ReadPlace};
 pub use handle::{Ack, Journal};
 pub use heads::sealed_heads;
-pub use key::{fingerprint, local_fingerprint};
+pub use key::{fingerprint, holds, local_fingerprint, local_key, sign_locally};
 pub use name::new_session;
 pub use own_dirs::OwnDirs;
 pub use read::{Filter, Found, Listed, Unreadable, last_records, records, sessions};

@@ -62,7 +62,7 @@ pub use bailiwick_broker::{BrokerError, BrokerProcess, Brokering, LoadSecret, Se
 pub use bailiwick_confine::{
     Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
     LayeredTree, LostFiles, Moment, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step,
-    System, Told, ToldRefusals, Watch,
+    System, Told, ToldRefusals, Watch, Written,
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;

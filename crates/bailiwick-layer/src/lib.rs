@@ -1,7 +1,7 @@
 //! What a confined program wrote to a copy-on-write layer: listed, and carried over to the host if its user wants that.
 //!
 //! A layer is two directories: the host's (`lower`), which the program only read, and the one that took what it wrote
-//! (`upper`), in the format of the kernel's overlay. [`changes`] compares them; [`commit`] carries the changes over, with the
+//! (`upper`), in the format of the kernel's overlay or as a copy of everything. [`changes`] compares them; [`commit`] carries the changes over, with the
 //! caller's own rights, after every process of the sandbox has ended.
 //!
 //! What the program wrote is hostile. Every step goes from an open directory to an entry of it, so no link is followed;
@@ -34,6 +34,8 @@ pub struct WrittenTree {
     pub lower: OwnedFd,
     /// What was written.
     pub upper: OwnedFd,
+    /// Whether that holds everything, because the program worked on a copy, and not only what is different.
+    pub is_copy: bool,
     /// When the program was about to start: what the host changed later is a conflict.
     pub since: SystemTime,
 }

@@ -20,11 +20,13 @@ pub(crate) const MOST_DEPTH: usize = 200;
 const TICK: Duration = Duration::from_millis(10);
 
 pub(crate) fn changes(tree: &WrittenTree) -> Result<Vec<Change>, LayerError> {
-    let mut walk = Walk { tree, found: Vec::new() };
     let at = |what| failed(what, &tree.path);
     let lower = directory(tree.lower.as_fd(), c".").map_err(at("open"))?;
     let upper = directory(tree.upper.as_fd(), c".").map_err(at("open what was written to"))?;
-    walk.compare(&tree.path, (upper.as_fd(), Some(lower.as_fd())), false, 0)?;
+    let device = fstat(&lower).map_err(at("look at"))?.st_dev;
+    let mut walk = Walk { tree, device, found: Vec::new() };
+    // Of a copy nothing shows through: it is compared as a directory that was made anew.
+    walk.compare(&tree.path, (upper.as_fd(), Some(lower.as_fd())), tree.is_copy, 0)?;
     Ok(walk.found)
 }
 
@@ -33,6 +35,8 @@ type Pair<'a> = (BorrowedFd<'a>, Option<BorrowedFd<'a>>);
 
 struct Walk<'a> {
     tree: &'a WrittenTree,
+    /// The file system of the host's directory.
+    device: u64,
     found: Vec<Change>,
 }
 
@@ -51,9 +55,9 @@ impl Walk<'_> {
         }
         let written = names(upper).map_err(failed("list what was written to", path))?;
         let is_anew = is_anew || is_opaque(upper);
-        if let Some(lower) = lower.filter(|_| is_anew) {
+        if let Some(lower) = lower.filter(|lower| is_anew && !self.was_left_out(*lower)) {
             for name in names(lower).map_err(failed("list", path))? {
-                if written.binary_search(&name).is_err() {
+                if written.binary_search(&name).is_err() && !self.cannot_be_copied(lower, &name) {
                     self.deleted(&below(path, &name), lower, &name, depth)?;
                 }
             }
@@ -62,6 +66,18 @@ impl Walk<'_> {
             self.entry(&below(path, &name), (upper, lower), (&name, is_anew), depth)?;
         }
         Ok(())
+    }
+
+    /// Whether a copy has nothing of a directory of the host, because something else is mounted there.
+    fn was_left_out(&self, lower: BorrowedFd<'_>) -> bool {
+        self.tree.is_copy && fstat(lower).is_ok_and(|about| about.st_dev != self.device)
+    }
+
+    /// Whether a copy never had an entry of the host.
+    fn cannot_be_copied(&self, lower: BorrowedFd<'_>, name: &CStr) -> bool {
+        let is_special =
+            |there: Option<Stat>| there.is_some_and(|there| kind_of(&there) == EntryKind::Special);
+        self.tree.is_copy && look(lower, name).is_ok_and(is_special)
     }
 
     fn entry(

@@ -1,9 +1,11 @@
 //! What was seen of a program, gathered access by access, and bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
+use bailiwick_policy::plan::{BASE, PROGRAM_DIRECTORIES};
 
 use crate::Provenance;
 
@@ -11,6 +13,13 @@ use crate::Provenance;
 const MOST_PATHS: usize = 100_000;
 /// The same of programs, hosts and questions about them.
 const MOST_OTHERS: usize = 2_000;
+/// What a program that looks at its whole environment is said to read.
+pub const EVERY_VARIABLE: &str = "*";
+/// How many methods of requests to one host are remembered.
+const MOST_METHODS: usize = 12;
+/// How many variables of the environment are remembered, and how long their names may be.
+const MOST_VARIABLES: usize = 64;
+const LONGEST_NAME: usize = 100;
 
 /// What was done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +53,15 @@ pub struct ToolSeen {
     pub calls: usize,
 }
 
+/// How it is known that a variable of the environment is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen {
+    /// The runtime said so while the program ran.
+    Observed,
+    /// The program's code names it.
+    Assumed,
+}
+
 /// What was done with one path.
 #[derive(Debug, Clone, Default)]
 pub struct PathSeen {
@@ -57,6 +75,8 @@ pub struct PathSeen {
 #[derive(Debug, Clone, Default)]
 pub struct HostSeen {
     pub(crate) is_allowed: bool,
+    /// The methods of its requests, where they are not encrypted.
+    pub(crate) methods: BTreeSet<String>,
     pub(crate) by: Provenance,
 }
 
@@ -100,12 +120,18 @@ pub struct Evidence {
     pub tools: Vec<ToolSeen>,
     /// The environment variables that were handed over, by name.
     pub handed_over: Vec<String>,
+    /// Hashes of programs and libraries outside of the system, by path.
+    pub pinned_files: BTreeMap<String, String>,
     /// Ports that it listened on.
     pub ports: BTreeSet<u16>,
     pub(crate) paths: BTreeMap<String, PathSeen>,
     pub(crate) programs: BTreeMap<String, Provenance>,
     pub(crate) hosts: BTreeMap<(String, Option<u16>), HostSeen>,
     pub(crate) protected: BTreeMap<String, Provenance>,
+    /// Who asked for Unix sockets, if anything did.
+    pub(crate) sockets: Option<Provenance>,
+    /// Environment variables that it reads, by name, and how that is known.
+    pub(crate) variables_read: BTreeMap<String, Seen>,
     /// Why not everything is known, if it is not.
     pub incomplete: Option<String>,
     /// The number of the call in flight, from 1.
@@ -132,11 +158,14 @@ impl Evidence {
             variables: Vec::new(),
             tools: Vec::new(),
             handed_over: Vec::new(),
+            pinned_files: BTreeMap::new(),
             ports: BTreeSet::new(),
             paths: BTreeMap::new(),
             programs: BTreeMap::new(),
             hosts: BTreeMap::new(),
             protected: BTreeMap::new(),
+            sockets: None,
+            variables_read: BTreeMap::new(),
             incomplete: None,
             call: 0,
             counted: BTreeMap::new(),
@@ -192,6 +221,26 @@ impl Evidence {
         self.protected.entry(path.to_owned()).or_default().add(&by);
     }
 
+    /// A Unix socket was asked for, and refused.
+    pub fn asked_for_socket(&mut self, tool: Option<usize>) {
+        let by = self.provenance(tool, "");
+        self.sockets.get_or_insert_default().add(&by);
+    }
+
+    /// A variable of the environment is read: the name alone is kept, and what was observed outweighs what is assumed.
+    pub fn reads_variable(&mut self, name: &str, how: Seen) {
+        let is_name = name.len() <= LONGEST_NAME
+            && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !(is_name || name == EVERY_VARIABLE)
+            || (!self.variables_read.contains_key(name) && self.variables_read.len() >= MOST_VARIABLES)
+        {
+            return; // nothing is granted by it
+        }
+        let known = self.variables_read.entry(name.to_owned()).or_insert(how);
+        *known = (*known).min(how);
+    }
+
     /// A host was asked for.
     pub fn reached(&mut self, tool: Option<usize>, host: &str, port: Option<u16>, is_allowed: bool) {
         let key = (host.to_owned(), port);
@@ -203,6 +252,41 @@ impl Evidence {
         let seen = self.hosts.entry(key).or_default();
         seen.is_allowed |= is_allowed;
         seen.by.add(&by);
+    }
+
+    /// An unencrypted request that was let through: its method and path.
+    pub fn requested(&mut self, tool: Option<usize>, host: &str, port: u16, request: &str) {
+        self.reached(tool, host, Some(port), true);
+        let method = request.split(' ').next().unwrap_or_default();
+        let is_method =
+            (1..=20).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        let Some(seen) = self.hosts.get_mut(&(host.to_owned(), Some(port))) else { return };
+        if is_method && seen.methods.len() < MOST_METHODS {
+            seen.methods.insert(method.to_owned());
+        }
+        let first = format!("{host} {request}");
+        if !seen.by.first.contains(' ') || first < seen.by.first {
+            seen.by.first = first;
+        }
+    }
+
+    /// Hosts that it asked for and was refused, with their ports where they are known.
+    pub fn refused_hosts(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
+        let refused = self.hosts.iter().filter(|(_, seen)| !seen.is_allowed);
+        refused.map(|((host, port), _)| (host.as_str(), *port))
+    }
+
+    /// Programs and libraries that come with the command and lie outside of the system: what is pinned.
+    pub fn own_code(&self) -> impl Iterator<Item = &str> {
+        let is_own = |path: &&String| {
+            AbsPath::new(path).is_ok_and(|path| self.shown.iter().any(|shown| path.is_within(shown)))
+                && !PROGRAM_DIRECTORIES.iter().any(|directory| Path::new(path).starts_with(directory))
+                && !BASE.iter().any(|entry| Path::new(path).starts_with(entry.path))
+        };
+        let read =
+            self.paths.iter().filter(|(path, seen)| seen.touches.contains(&Touch::Read) && is_library(path));
+        let all = self.programs.keys().chain(read.map(|(path, _)| path));
+        all.filter(is_own).map(String::as_str)
     }
 
     /// Not everything is known; the first reason counts.
@@ -222,4 +306,10 @@ impl Evidence {
         }
         by
     }
+}
+
+/// `libc.so.6`, `_ssl.cpython-311.so`, `addon.node`.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.ends_with(".so") || name.ends_with(".node") || name.contains(".so.")
 }

@@ -38,10 +38,10 @@ mod variables;
 
 pub use answers::without_numbers;
 pub use calls::{CallsError, ToolCall, calls_of, least_calls};
-pub use evidence::{BoundVariable, Evidence, HostSeen, PathSeen, ToolSeen, Touch};
+pub use evidence::{BoundVariable, EVERY_VARIABLE, Evidence, HostSeen, PathSeen, Seen, ToolSeen, Touch};
 pub use files::{SECRETS_OF_SYSTEM, is_secret_name};
 pub use import::{ImportError, ImportFrom, ImportOptions, Imported, import};
-pub use merge::merged;
+pub use merge::{merged, with_root_line};
 pub use provenance::provenance;
 pub use render::{INCOMPLETE, render};
 pub use variables::{ArgumentPath, GuessedVariable, guess_variables};
@@ -52,6 +52,10 @@ pub const MOST_LINES: usize = 24;
 pub const MOST_QUESTIONS: usize = 40;
 /// How many files of one directory are named one by one.
 pub const MOST_SIBLINGS: usize = 3;
+/// The most files that are pinned.
+pub const MOST_PINNED: usize = 40;
+/// The most variables that are asked about one by one.
+const MOST_VARIABLES_ASKED: usize = 8;
 /// How many tools have a line of their own before it becomes the server's.
 pub const MOST_OWNERS: usize = 3;
 
@@ -70,6 +74,10 @@ pub enum Reason {
     Started,
     /// This host was reached.
     Reached,
+    /// This host got requests of these methods, unencrypted.
+    Requested,
+    /// The caller handed this variable over, and the runtime said that it is read.
+    ReadVariable,
     /// The caller handed this variable over.
     HandedOver,
 }
@@ -85,7 +93,9 @@ impl Reason {
             Self::MadeThere => "files are made there",
             Self::Started => "started",
             Self::Reached => "reached",
-            Self::HandedOver => "handed over by you",
+            Self::Requested => "these methods were asked of it, unencrypted",
+            Self::ReadVariable => "handed over by you, observed to be read",
+            Self::HandedOver => "handed over by you, assumed to be read",
         }
     }
 }

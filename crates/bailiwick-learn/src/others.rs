@@ -3,20 +3,63 @@
 use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_DIRECTORIES};
 
-use crate::evidence::Evidence;
-use crate::{Draft, Line, MOST_LINES, Provenance, Question, Reason, clean, is_plain};
+use crate::evidence::{EVERY_VARIABLE, Evidence, Seen};
+use crate::{Draft, Line, MOST_LINES, MOST_VARIABLES_ASKED, Provenance, Question, Reason, clean, is_plain};
 
 pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
     programs(evidence, draft);
     hosts(evidence, draft);
     for name in evidence.handed_over.iter().take(MOST_LINES) {
         let by = Provenance { background: true, first: name.clone(), ..Provenance::default() };
-        push(draft, clean(&format!("env:read:{name}")), Reason::HandedOver, by);
+        let is_observed = evidence.variables_read.get(name) == Some(&Seen::Observed);
+        let reason = if is_observed { Reason::ReadVariable } else { Reason::HandedOver };
+        push(draft, clean(&format!("env:read:{name}")), reason, by);
     }
+    if let Some(by) = &evidence.sockets {
+        let why = "it asked for a Unix socket, which was refused before it could say where it leads; \
+                   `ipc:connect:private` allows those of its own, `ipc:connect:unix:/PATH` one of the host"
+            .to_owned();
+        draft.questions.push(Question { capability: None, why, by: by.clone() });
+    }
+    variables(evidence, draft);
     for port in &evidence.ports {
         let by = Provenance { background: true, first: port.to_string(), ..Provenance::default() };
         let why = "it listens there; inside its sandbox that needs no line".to_owned();
         draft.questions.push(Question { capability: clean(&format!("net:listen:{port}")), why, by });
+    }
+}
+
+/// What every sandbox sets by itself, and what runtimes look for on their own account.
+const SET_BY_SANDBOX: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+const OF_RUNTIMES: [&str; 8] =
+    ["NODE_", "NPM_", "npm_", "PYTHON", "LC_", "UV_THREADPOOL", "NO_COLOR", "FORCE_COLOR"];
+
+/// Variables that it reads and was not handed.
+fn variables(evidence: &Evidence, draft: &mut Draft) {
+    let is_asked = |name: &str| {
+        !SET_BY_SANDBOX.contains(&name)
+            && !OF_RUNTIMES.iter().any(|start| name.starts_with(start))
+            && !evidence.handed_over.iter().any(|own| own == name)
+    };
+    let asked: Vec<_> = evidence.variables_read.iter().filter(|(name, _)| is_asked(name)).collect();
+    for (at, (name, how)) in asked.iter().enumerate() {
+        if at == MOST_VARIABLES_ASKED {
+            let why = format!("it reads {} more variables", asked.len() - at);
+            draft.questions.push(Question { capability: None, why, by: Provenance::default() });
+            break;
+        }
+        let how = match how {
+            Seen::Observed => "observed",
+            Seen::Assumed => "assumed",
+        };
+        if *name == EVERY_VARIABLE {
+            let why = format!("it looks at all variables of its environment ({how})");
+            draft.questions.push(Question { capability: None, why, by: Provenance::default() });
+            continue;
+        }
+        let why = format!("it reads this variable ({how}); `--env {name}` hands yours over");
+        let capability = clean(&format!("env:read:{name}"));
+        draft.questions.push(Question { capability, why, by: Provenance::default() });
     }
 }
 
@@ -57,6 +100,9 @@ fn name_of(evidence: &Evidence, path: &str) -> Option<String> {
     (!is_brought && !is_helper).then(|| path.to_owned())
 }
 
+/// Where requests are not encrypted.
+const HTTP: u16 = 80;
+
 fn hosts(evidence: &Evidence, draft: &mut Draft) {
     let mut left = MOST_LINES;
     for ((host, port), seen) in &evidence.hosts {
@@ -65,7 +111,13 @@ fn hosts(evidence: &Evidence, draft: &mut Draft) {
         let line = is_host.then(|| format!("net:connect:{place}")).and_then(|line| clean(&line));
         if seen.is_allowed && port.is_some() && left > 0 {
             left -= 1;
-            push(draft, line, Reason::Reached, seen.by.clone());
+            let methods = seen.methods.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+            let requests = (is_host && *port == Some(HTTP) && !methods.is_empty())
+                .then(|| clean(&format!("net:http:{methods}@http://{host}/**")));
+            match requests.flatten() {
+                Some(requests) => push(draft, Some(requests), Reason::Requested, seen.by.clone()),
+                None => push(draft, line, Reason::Reached, seen.by.clone()),
+            }
             continue;
         }
         // A name that was asked for before it was connected to is the same question.

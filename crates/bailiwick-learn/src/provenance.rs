@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Seen};
 use crate::{Draft, Provenance};
 
 /// The format's name.
@@ -25,6 +25,8 @@ pub fn provenance(evidence: &Evidence, draft: &Draft) -> Value {
         "name": evidence.name,
         "package": evidence.identity.as_ref().map(|identity| json!({ "identity": identity, "version": evidence.package_version })),
         "incomplete": evidence.incomplete,
+        "variables": evidence.variables_read.iter().map(|(name, how)| json!({ "name": name, "observed": *how == Seen::Observed })).collect::<Vec<_>>(),
+        "files": evidence.pinned_files,
         "tools": evidence.tools.iter().map(|tool| json!({ "name": tool.name, "calls": tool.calls })).collect::<Vec<_>>(),
         "lines": lines.collect::<Vec<_>>(),
         "questions": questions.collect::<Vec<_>>(),

@@ -37,6 +37,10 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
             let _ = writeln!(text, "# learned with version {}", harmless(version));
         }
     }
+    if !evidence.pinned_files.is_empty() {
+        text.push_str("\n# Code outside of the system: `wrap` starts nothing once one of these has changed.\n[pins.files]\n");
+        text.push_str(&pin_lines(evidence));
+    }
     for (at, tool) in evidence.tools.iter().enumerate() {
         if !is_tool_name(&tool.name) {
             let _ = writeln!(
@@ -58,6 +62,12 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
         );
     }
     text
+}
+
+/// `"/path" = "sha256:…"`, one a line.
+pub(crate) fn pin_lines(evidence: &Evidence) -> String {
+    let line = |(path, hash): (&String, &String)| format!("{} = {}\n", quoted(path), quoted(hash));
+    evidence.pinned_files.iter().map(line).collect()
 }
 
 fn capabilities<'a>(

@@ -45,5 +45,5 @@ pub use manifest::{
     ArgumentAccess, ArgumentRule, ArgumentTest, BoundValues, Checked, CheckedTool, ClientFeatures, Condition,
     Constraints, Declared, ExplainedRequest, FeatureStance, FleetBudget, MAX_CAPABILITIES,
     MAX_LINES_OF_TOOLS, MAX_TOOLS, Manifest, NumberRange, Package, Pins, Risk, RuleEffect, SCHEMA, SpendUnit,
-    Stance, Tool, ToolPolicy, ToolPolicyBuilder, ToolState, Variable, VariableSource,
+    Stance, Tool, ToolPolicy, ToolPolicyBuilder, ToolState, Variable, VariableSource, Verified,
 };

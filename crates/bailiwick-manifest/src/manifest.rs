@@ -22,6 +22,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod verified;
 
 pub use check::{Checked, CheckedTool, ExplainedRequest};
 pub use client::{ClientFeatures, FeatureStance};
@@ -32,6 +33,7 @@ pub use rules::{ArgumentRule, ArgumentTest, Condition, NumberRange, RuleEffect};
 pub use schema::SCHEMA;
 pub use state::ToolState;
 pub use variables::{BoundValues, Variable, VariableSource};
+pub use verified::Verified;
 
 pub(crate) use authority::{named_for_writing, symbolic};
 pub(crate) use read::read_node;
@@ -41,6 +43,7 @@ use std::collections::BTreeMap;
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::finding::{Findings, Span};
 use bailiwick_policy::limits::Limits;
+use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::secret_use::SecretUse;
 
 /// The most tools one manifest may declare.
@@ -79,6 +82,7 @@ pub struct Manifest {
     pub(crate) pins: Pins,
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) package: Option<Package>,
+    pub(crate) verified: Option<Verified>,
     pub(crate) client: ClientFeatures,
     pub(crate) secrets: BTreeMap<String, SecretUse>,
 }
@@ -183,7 +187,7 @@ impl SpendUnit {
     }
 }
 
-/// Hashes that tool definitions and server instructions must have.
+/// Hashes that tool definitions, server instructions and files must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
     /// Of the server's instructions.
@@ -192,6 +196,8 @@ pub struct Pins {
     pub set: Option<String>,
     /// Of each tool's definition.
     pub tools: BTreeMap<String, String>,
+    /// Of programs and libraries of the host, by their path.
+    pub files: BTreeMap<AbsPath, String>,
 }
 
 impl Manifest {
@@ -287,6 +293,12 @@ impl Manifest {
     pub fn with_tools(mut self, keeps: impl Fn(&Tool) -> bool) -> Self {
         self.tools.retain(keeps);
         self
+    }
+
+    /// What a replay says of it.
+    #[must_use]
+    pub const fn verified(&self) -> Option<&Verified> {
+        self.verified.as_ref()
     }
 
     /// What the server may ask its client for.

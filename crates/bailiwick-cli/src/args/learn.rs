@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use bailiwick_journal::format::SessionId;
 use clap::Args;
 
 use super::run::{NameOptions, Time};
@@ -13,11 +14,16 @@ pub(crate) struct Watched {
     /// Call the tools of the server with these arguments, one call a line.
     #[arg(long, value_name = "FILE")]
     pub(crate) calls: Option<PathBuf>,
+    /// Make the calls of this session of the journal again, where `wrap --record-arguments` recorded their arguments.
+    #[arg(long, value_name = "SESSION", conflicts_with = "calls")]
+    pub(crate) from_journal: Option<SessionId>,
     /// Hand it this variable of yours; may be repeated.
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) variables: Vec<String>,
-    /// Let it reach this host; may be repeated. Every other is refused.
-    #[arg(long = "net", value_name = "HOST[:PORT]")]
+    /// Let it reach this host; may be repeated. Every other is refused. `ask` asks about each other host once the program has
+    /// ended, and starts it again with those that you let; `deny` asks about none. On a terminal, `ask` is what
+    /// happens without the option.
+    #[arg(long = "net", value_name = "HOST[:PORT]|ask|deny")]
     pub(crate) reached: Vec<String>,
     /// Let it read this directory too; may be repeated.
     #[arg(long = "read", value_name = "DIR")]

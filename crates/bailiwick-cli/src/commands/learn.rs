@@ -5,9 +5,12 @@
 //! Fails closed when: the kernel has no layer or no notification, an access was lost (the manifest says that it is
 //! incomplete, and `replay` refuses it), or what was learned is no manifest.
 
+mod asked;
 mod audit;
 mod known;
+mod names;
 mod plan;
+mod recorded;
 mod replay;
 mod session;
 mod subject;
@@ -18,9 +21,11 @@ use anyhow::Context as _;
 use bailiwick_learn::{Draft, Evidence, ToolCall, calls_of, draft, merged, provenance, render};
 use bailiwick_manifest::Manifest;
 
+use self::asked::HostQuestions;
 pub(super) use self::audit::audit;
 use self::known::Known;
 use self::plan::Setup;
+use self::recorded::given_calls;
 pub(super) use self::replay::replay;
 use self::session::{Ran, generated, recorder, run_program, run_server};
 use self::subject::{Naming, Subject};
@@ -36,25 +41,34 @@ use crate::{input, output, terminal};
 const MOST_SHOWN: usize = 10;
 
 pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
-    let calls = args.watched.calls.as_deref().map(read_calls).transpose()?;
+    let calls = given_calls(&args.watched)?;
     let known = args.update.as_deref().map(Known::read).transpose()?;
     let naming =
         Naming { name: args.name.as_deref(), is_server: args.server, is_unrecorded: args.no_journal };
-    let setup = Setup::of(&args.watched, Subject::of(&args.watched, &naming)?)?;
+    let mut questions = HostQuestions::new(&args.watched)?;
+    let mut setup = Setup::of(&args.watched, Subject::of(&args.watched, &naming)?)?.naming_variables();
     for note in &setup.notes {
         terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
     }
-    let Ran { mut evidence, accesses, layer, .. } = {
-        let drive = Drive {
-            watched: &args.watched,
-            runs: args.runs,
-            generates: !args.no_generate,
-            is_unrecorded: args.no_journal,
-        };
-        watch(&drive, &setup, calls.unwrap_or_default())?
+    let drive = Drive {
+        watched: &args.watched,
+        runs: args.runs,
+        generates: !args.no_generate,
+        is_unrecorded: args.no_journal,
+    };
+    let calls = calls.unwrap_or_default();
+    let Ran { mut evidence, accesses, layer, .. } = loop {
+        let ran = watch(&drive, &setup, calls.clone())?;
+        let allowed = questions.allowed(&ran.evidence)?;
+        if allowed.is_empty() {
+            break ran;
+        }
+        setup.reach(allowed);
+        terminal::remark("it is started again, from the same files\n");
     };
     evidence.shown.sort();
     evidence.shown.dedup();
+    evidence.pinned_files = setup.pinned_files(&evidence);
     let mut draft = draft(&evidence);
     let text = match &known {
         Some(known) => {
@@ -200,8 +214,9 @@ fn next(args: &Learn, setup: &Setup, target: Option<&Path>, evidence: &Evidence)
     let mut tried = vec!["bailiwick".to_owned(), "replay".to_owned(), file.clone()];
     let mut option = |name: &str, value: String| tried.extend([format!("--{name}"), value]);
     watched.calls.iter().for_each(|calls| option("calls", calls.display().to_string()));
+    watched.from_journal.iter().for_each(|session| option("from-journal", session.to_string()));
     watched.variables.iter().for_each(|name| option("env", name.clone()));
-    watched.reached.iter().for_each(|host| option("net", host.clone()));
+    setup.hosts().iter().for_each(|host| option("net", host.clone()));
     watched.reads.iter().for_each(|dir| option("read", dir.display().to_string()));
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let with_command = |mut words: Vec<String>| {

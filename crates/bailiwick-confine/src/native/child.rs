@@ -112,11 +112,11 @@ fn attach(mount: BorrowedFd<'_>, directory: BorrowedFd<'_>, path: &CStr) -> Resu
 }
 
 fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
-    let store = image.layered.then(|| layer::store(&image.scratch)).transpose().map_err(at(Step::Layer))?;
+    let mut store =
+        image.layered.then(|| layer::Store::new(&image.scratch)).transpose().map_err(at(Step::Layer))?;
     let callers = rustix::process::umask(Mode::empty());
     for (index, entry) in image.entries.iter().enumerate() {
         let step = match entry {
-            LayoutEntry::Mount(Mount { layer: Some(_), .. }) => Step::Layer,
             LayoutEntry::Mount(_) => Step::Mount,
             LayoutEntry::Terminals { .. } => Step::Devices,
             LayoutEntry::Processes { .. } => Step::Proc,
@@ -127,20 +127,19 @@ fn fill(root: BorrowedFd<'_>, image: &Image) -> Done {
             | LayoutEntry::Cover { .. }
             | LayoutEntry::Forget { .. } => Step::Layout,
         };
-        let failed = |errno| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
-        match (entry, &store) {
+        let failed = |(step, errno)| Failure { step, errno, entry: i32::try_from(index).unwrap_or(-1) };
+        match (entry, &mut store) {
             (LayoutEntry::Mount(mount @ Mount { layer: Some(place), .. }), Some(store)) => {
-                layer_over_host(root, mount, store.as_fd(), place)
+                layer_over_host(root, mount, store, place)
             }
-            _ => place(root, entry, image.proc_writable),
+            _ => place(root, entry, image.proc_writable).map_err(|errno| (step, errno)),
         }
         .map_err(failed)?;
     }
     rustix::process::umask(callers);
-    match store {
-        Some(store) => send(image.control.as_fd(), Message::Layer, &[store.as_fd()]).map_err(at(Step::Layer)),
-        None => Ok(()),
-    }
+    let Some(store) = store else { return Ok(()) };
+    let store = store.leave(root).map_err(at(Step::Copy))?;
+    send(image.control.as_fd(), Message::Layer, &[store.as_fd()]).map_err(at(Step::Layer))
 }
 
 fn place(root: BorrowedFd<'_>, entry: &LayoutEntry, proc_writable: bool) -> Result<(), Errno> {
@@ -193,17 +192,17 @@ fn same_source(mount: &Mount, identity: Identity) -> Result<OwnedFd, Errno> {
     if Identity::from_stat(&rustix::fs::fstat(&source)?) == identity { Ok(source) } else { Err(Errno::STALE) }
 }
 
-/// The same, with a layer over it that takes what is written.
+/// The same, with a layer over it that takes what is written, or with a copy in its place.
 fn layer_over_host(
     root: BorrowedFd<'_>,
     mount: &Mount,
-    store: BorrowedFd<'_>,
+    store: &mut layer::Store,
     place: &LayerPlace,
-) -> Result<(), Errno> {
-    let source = same_source(mount, mount.identity.ok_or(Errno::INVAL)?)?;
-    let merged = layer::over(source.as_fd(), store, place)?;
-    restrict_alone(merged.as_fd(), mount.attributes)?;
-    attach_inside(merged.as_fd(), root, &mount.path)
+) -> Result<(), (Step, Errno)> {
+    let opened = mount.identity.ok_or(Errno::INVAL).and_then(|identity| same_source(mount, identity));
+    let source = opened.map_err(|errno| (Step::Mount, errno))?;
+    let tree = store.tree(root, source.as_fd(), place, mount.attributes)?;
+    attach_inside(tree.as_fd(), root, &mount.path).map_err(|errno| (Step::Mount, errno))
 }
 
 /// Attaches at a path whose links, which others may have made, are followed as the sandbox will: inside the root.

@@ -173,8 +173,10 @@ impl Granted {
             return Ok(());
         }
         let writable = grant.writable() && !stays_closed;
-        if writable && around.layered && kind != HostKind::Directory {
-            return Err(Refusal::SingleFile { path: place.path.display().to_string() });
+        let has_layer =
+            kind == HostKind::Directory || FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if writable && around.layered && !has_layer {
+            return Err(Refusal::NoLayer { path: place.path.display().to_string() });
         }
         let host = Host {
             source: place.source.clone(),

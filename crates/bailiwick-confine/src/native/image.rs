@@ -125,13 +125,19 @@ pub(crate) struct Mount {
     pub(crate) layer: Option<LayerPlace>,
 }
 
-/// The two directories of one layer, by name in the file system that holds all layers.
+/// The directories of one layer, by name in the file system that holds all layers.
 #[derive(Debug)]
 pub(crate) struct LayerPlace {
     /// What was written.
     pub(crate) upper: CString,
     /// The kernel's own.
     pub(crate) work: CString,
+    /// A copy of the host's directory, where the kernel refuses a layer over it.
+    pub(crate) copy: CString,
+    /// What a single file is called in `upper`, where its copy lies.
+    pub(crate) file: Option<CString>,
+    /// The copy, from the new root.
+    pub(crate) mounted: CString,
 }
 
 /// Which inode a path led to.

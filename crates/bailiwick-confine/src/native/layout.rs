@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::image::{Identity, LayerPlace, LayoutEntry, Mount};
+use super::layer::LAYERS;
 use crate::refusal::Refusal;
 use crate::sys::mount::Attributes;
 use crate::weakened;
@@ -398,7 +399,7 @@ impl Writer {
 
     fn host(&mut self, path: &Path, host: &Host, inside: bool) -> Result<(), Refusal> {
         self.point(path, host.kind, inside, 0o755)?;
-        let layer = host.layered.then(|| self.next_layer()).transpose()?;
+        let layer = host.layered.then(|| self.next_layer(host)).transpose()?;
         self.entries.push(LayoutEntry::Mount(Mount {
             source: text(host.source.as_os_str())?,
             path: relative(path)?,
@@ -413,11 +414,22 @@ impl Writer {
     }
 
     /// Names for the next layer's two directories, in the order of [`Layout::layered`].
-    fn next_layer(&mut self) -> Result<LayerPlace, Refusal> {
+    fn next_layer(&mut self, host: &Host) -> Result<LayerPlace, Refusal> {
         let number = self.layers;
         self.layers += 1;
         let name = |name: String| text(std::ffi::OsStr::new(&name));
-        Ok(LayerPlace { upper: name(upper_name(number))?, work: name(format!("w{number}"))? })
+        let file = host.source.file_name().filter(|_| host.kind != HostKind::Directory);
+        let store = Path::new(LAYERS).join(match file {
+            Some(_) => upper_name(number),
+            None => copy_name(number),
+        });
+        Ok(LayerPlace {
+            upper: name(upper_name(number))?,
+            work: name(format!("w{number}"))?,
+            copy: name(copy_name(number))?,
+            mounted: text(file.map_or_else(|| store.clone(), |file| store.join(file)).as_os_str())?,
+            file: file.map(text).transpose()?,
+        })
     }
 
     /// Makes something to mount on, unless the tree around already has it.
@@ -471,6 +483,11 @@ impl Writer {
 /// What the directory is called that holds what was written to a tree.
 pub(crate) fn upper_name(number: usize) -> String {
     format!("u{number}")
+}
+
+/// The same for a copy of it.
+pub(crate) fn copy_name(number: usize) -> String {
+    format!("c{number}")
 }
 
 /// Whether a path is a tree or lies in it. Both are absolute and clean, so that their bytes say it.

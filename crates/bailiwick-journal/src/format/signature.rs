@@ -23,8 +23,17 @@ impl Signature {
         push_hex(&self.0, out);
     }
 
-    pub(crate) fn from_hex(hex: &[u8]) -> Option<Self> {
+    /// Reads 128 lower-case digits.
+    #[must_use]
+    pub fn from_hex(hex: &[u8]) -> Option<Self> {
         from_hex(hex).map(Self)
+    }
+}
+
+/// 128 lower-case digits.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 

@@ -13,12 +13,13 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 struct World {
     dir: tempfile::TempDir,
     since: SystemTime,
+    is_copy: bool,
 }
 
 impl World {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
-        let world = Self { dir, since: SystemTime::now() };
+        let world = Self { dir, since: SystemTime::now(), is_copy: false };
         for place in ["host", "layer", "elsewhere"] {
             fs::create_dir(world.dir.path().join(place)).unwrap();
         }
@@ -51,7 +52,13 @@ impl World {
 
     fn tree(&self) -> WrittenTree {
         let open = |name: &str| File::open(self.path(name)).unwrap().into();
-        WrittenTree { path: self.path("host"), lower: open("host"), upper: open("layer"), since: self.since }
+        WrittenTree {
+            path: self.path("host"),
+            lower: open("host"),
+            upper: open("layer"),
+            is_copy: self.is_copy,
+            since: self.since,
+        }
     }
 
     /// `A name`, in order.
@@ -188,4 +195,24 @@ fn a_tree_without_end_is_refused() {
     }
     fs::create_dir_all(&at).unwrap();
     assert!(matches!(changes(&world.tree()), Err(LayerError::TooDeep { .. })));
+}
+
+#[test]
+fn a_copy_is_compared_as_a_whole() {
+    let mut world =
+        World::new(&[("same", "1"), ("changed", "1"), ("gone", "1"), ("dir/kept", "1"), ("dir/gone", "1")]);
+    mknodat(CWD, world.path("host/fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    world.is_copy = true;
+    for (name, text) in [("same", "1"), ("changed", "2"), ("dir/kept", "1"), ("dir/new", "3")] {
+        world.write(&format!("layer/{name}"), text);
+    }
+    assert_eq!(
+        world.listed(),
+        ["D gone", "M changed", "D dir/gone", "A dir/new"],
+        "a FIFO is never in a copy"
+    );
+    assert_eq!(world.commit().unwrap(), 4);
+    assert!(!world.path("host/gone").exists() && !world.path("host/dir/gone").exists());
+    assert_eq!(world.text("host/changed").as_deref(), Some("2"));
+    assert!(world.path("host/fifo").symlink_metadata().is_ok());
 }

@@ -177,7 +177,8 @@ fn compare_pins(base: &Manifest, new: &Manifest, found: &mut Vec<Difference>) {
         let whole =
             whole.into_iter().filter_map(|(what, hash)| hash.clone().map(|hash| (what.to_owned(), hash)));
         let tools = pins.tools.iter().map(|(name, hash)| (format!("`{name}`"), hash.clone()));
-        whole.chain(tools).collect::<BTreeMap<_, _>>()
+        let files = pins.files.iter().map(|(path, hash)| (format!("`{path}`"), hash.clone()));
+        whole.chain(tools).chain(files).collect::<BTreeMap<_, _>>()
     };
     let after = all(new);
     for (what, hash) in all(base) {

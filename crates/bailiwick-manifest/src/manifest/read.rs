@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use bailiwick_policy::capability::{Capability, Scribe, check_env_name, is_loader_variable, nearest, parse};
 use bailiwick_policy::finding::{Code, Collector, Finding, Findings, Span};
 use bailiwick_policy::limits::Limits;
+use bailiwick_policy::path::AbsPath;
 
 use super::client::read_client;
 use super::limits::{exact, read_limits};
@@ -14,6 +15,7 @@ use super::rules::read_rules;
 use super::secrets::{check_secrets, read_secrets};
 use super::state::read_state;
 use super::variables::read_variables;
+use super::verified::read_verified;
 use super::{
     ArgumentAccess, Constraints, Declared, FleetBudget, MAX_CAPABILITIES, MAX_LINES_OF_TOOLS, MAX_TOOLS,
     Manifest, Pins, SpendUnit, Tool,
@@ -54,6 +56,7 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
     let variables =
         fields.optional("variables").map(|node| read_variables(node, &mut found)).unwrap_or_default();
     let package = fields.optional("package").map(|node| read_package(node, &mut found));
+    let verified = fields.optional("verified").and_then(|node| read_verified(node, &mut found));
     let client = fields.optional("client").map(|node| read_client(node, &mut found)).unwrap_or_default();
     let secrets_node = fields.optional("secrets");
     let secrets = secrets_node.map(|node| read_secrets(node, &mut found)).unwrap_or_default();
@@ -73,6 +76,7 @@ pub(crate) fn read_node(node: &Node<'_>) -> Result<Manifest, Findings> {
         pins,
         variables,
         package,
+        verified,
         client,
         secrets,
     };
@@ -299,7 +303,22 @@ fn read_pins(node: &Node<'_>, tools: &[Tool], found: &mut Collector) -> Pins {
         instructions: fields.optional("instructions").and_then(|node| found.keep(read_hash(node))),
         set: fields.optional("set").and_then(|node| found.keep(read_hash(node))),
         tools: BTreeMap::new(),
+        files: BTreeMap::new(),
     };
+    let files = fields
+        .optional("files")
+        .and_then(|node| found.keep(node.table(Code::ManifestPin)))
+        .unwrap_or_default();
+    for entry in files {
+        let path = AbsPath::new(&entry.key).map_err(|_| {
+            Finding::new(Code::ManifestPin, format!("`{}` is not an absolute path", entry.key.escape_debug()))
+                .at(entry.key_span)
+                .help("name the file as `\"/opt/tool/bin/tool\"`")
+        });
+        if let (Some(path), Some(hash)) = (found.keep(path), found.keep(read_hash(&entry.node))) {
+            pins.files.insert(path, hash);
+        }
+    }
     let entries = fields
         .optional("tools")
         .and_then(|node| found.keep(node.table(Code::ManifestPin)))

@@ -50,6 +50,8 @@ impl Manifest {
             pins.insert("set".into(), json!(hash));
         }
         insert_unless_empty(&mut pins, "tools", json!(self.pins.tools));
+        let files = self.pins.files.iter().map(|(path, hash)| (path.to_string(), json!(hash)));
+        insert_unless_empty(&mut pins, "files", Value::Object(files.collect()));
         Value::Object(pins)
     }
 }

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::known::Known;
 use super::plan::Setup;
+use super::recorded::given_calls;
 use super::session::Ran;
 use super::subject::{Naming, Subject};
-use super::{Drive, read_calls, watch};
+use super::{Drive, watch};
 use crate::answer::{Answer, Exit};
 use crate::args::learn::Audit;
 use crate::companion;
@@ -25,7 +26,7 @@ pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let watched = &args.watched;
     let source = args.source.as_deref().map(scanned).transpose()?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
-    let calls = watched.calls.as_deref().map(read_calls).transpose()?;
+    let calls = given_calls(watched)?;
     let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
     let drive = Drive { watched, runs: 1, generates: true, is_unrecorded: true };
     let Ran { evidence, .. } = watch(&drive, &setup, calls.unwrap_or_default())?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bailiwick_launch::HostPlanner;
 use bailiwick_learn::{
-    ArgumentPath, BoundVariable, Evidence, SECRETS_OF_SYSTEM, guess_variables, is_secret_name,
+    ArgumentPath, BoundVariable, Evidence, MOST_PINNED, SECRETS_OF_SYSTEM, guess_variables, is_secret_name,
 };
 use bailiwick_manifest::Manifest;
 use bailiwick_manifest::sensitive::SensitivePlaces;
@@ -17,8 +17,11 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::Plan;
 use bailiwick_store::{StoreHost, with_host_values};
 
+use super::asked::hosts;
+use super::names::manifest_lines;
 use super::subject::Subject;
 use crate::args::learn::Watched;
+use crate::commands::pinned_files::hash_of;
 use crate::facts;
 
 /// What is not read while a program is watched, also where its user may read it: homes, other programs' data, what the sandbox has of its
@@ -69,6 +72,8 @@ pub(super) struct Setup {
     hidden: Vec<PathBuf>,
     hosts: Vec<String>,
     handed_over: Vec<String>,
+    /// Whether runtimes say which variables are read.
+    names_variables: bool,
     /// What is worth knowing.
     pub(super) notes: Vec<String>,
 }
@@ -134,12 +139,44 @@ impl Setup {
             written,
             reads,
             hidden: Vec::new(),
-            hosts: args.reached.clone(),
+            hosts: hosts(args),
             handed_over,
+            names_variables: false,
             notes,
         };
         setup.hide_secrets()?;
         Ok(setup)
+    }
+
+    /// The same, with runtimes that say which variables are read.
+    #[must_use]
+    pub(super) const fn naming_variables(mut self) -> Self {
+        self.names_variables = true;
+        self
+    }
+
+    /// The hosts that it may reach.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Lets it reach these hosts too.
+    pub(super) fn reach(&mut self, hosts: Vec<String>) {
+        self.hosts.extend(hosts);
+    }
+
+    /// Hashes of the code that comes with the command and lies outside of the system. Packages that were fetched are sealed
+    /// already.
+    pub(super) fn pinned_files(&self, evidence: &Evidence) -> BTreeMap<String, String> {
+        let own = evidence.own_code().map(PathBuf::from).chain(self.subject.program());
+        let real = own.filter_map(|path| path.canonicalize().ok());
+        let is_foreign = |path: &PathBuf| {
+            !path.starts_with(&self.subject.host.packages)
+                && !["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|system| path.starts_with(system))
+        };
+        let all: BTreeSet<PathBuf> = real.filter(is_foreign).collect();
+        let pinned = all.into_iter().take(MOST_PINNED);
+        pinned.filter_map(|path| Some((path.to_str()?.to_owned(), hash_of(&path).ok()?))).collect()
     }
 
     /// Nothing seen yet.
@@ -172,14 +209,19 @@ impl Setup {
         lines.extend(self.reads.iter().map(|dir| format!("fs:read:{}", dir.display())));
         lines.extend(self.written.iter().map(|dir| format!("fs:read,write:{}", dir.display())));
         if is_trusted {
-            lines.extend(self.hosts.iter().map(|host| format!("net:connect:{host}")));
+            // Where requests are not encrypted, their methods and paths are seen.
+            lines.extend(self.hosts.iter().map(|host| match host.strip_suffix(":80") {
+                Some(host) => format!("net:http:*@http://{host}/**"),
+                None => format!("net:connect:{host}"),
+            }));
             lines.extend(self.handed_over.iter().map(|name| format!("env:read:{name}")));
         }
         let capabilities = lines.iter().map(|line| {
             Capability::new(line).map_err(|finding| anyhow::anyhow!("`{line}`: {}", finding.message()))
         });
         let capabilities = capabilities.collect::<anyhow::Result<Vec<_>>>()?;
-        let empty = format!("name = \"learn\"\nversion = \"0\"\n{}", self.bindings());
+        let names = if self.names_variables { manifest_lines(&self.handed_over) } else { String::new() };
+        let empty = format!("name = \"learn\"\nversion = \"0\"\n{names}{}", self.bindings());
         let manifest = Manifest::parse(&empty).map_err(|findings| anyhow::anyhow!("{findings}"))?;
         let host = &self.subject.host;
         let manifest = with_host_values(manifest, &self.subject.arguments, &[], host)?;
@@ -328,5 +370,6 @@ fn judged(places: &SensitivePlaces, dir: &Path) -> Option<String> {
 pub(super) fn environment(plan: &Plan) -> BTreeMap<OsString, OsString> {
     let wanted = plan.environment();
     let names = wanted.injected.iter().chain(&wanted.read).map(|name| &*name.value);
+    let names = names.filter(|name| !wanted.fixed.contains_key(*name));
     names.filter_map(|name| Some((name.into(), facts::variable_of_caller(name)?))).collect()
 }

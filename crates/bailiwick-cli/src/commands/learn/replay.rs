@@ -1,17 +1,22 @@
 //! `bailiwick replay`: the same calls free and held to a manifest.
 
+use anyhow::Context as _;
 use bailiwick_launch::Exit as Ended;
-use bailiwick_learn::INCOMPLETE;
+use bailiwick_learn::{INCOMPLETE, with_root_line};
 use bailiwick_store::with_host_values;
 
+use super::MOST_SHOWN;
 use super::known::Known;
 use super::plan::{Setup, plan_of};
+use super::recorded::given_calls;
 use super::session::{Held, comparable, generated, recorder, run_held, run_program, run_server};
 use super::subject::{Naming, Subject};
-use super::{MOST_SHOWN, read_calls};
 use crate::answer::{Answer, Exit};
 use crate::args::learn::Replay;
+use crate::commands::{pinned_files, verified};
+use crate::output::Existing;
 use crate::render::{escape, style};
+use crate::{output, terminal};
 
 /// Runs it.
 pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
@@ -21,11 +26,14 @@ pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
         return Ok(found(&format!("`{}` is not tried: {why}", args.manifest.display())));
     }
     let watched = &args.watched;
-    let given = watched.calls.as_deref().map(read_calls).transpose()?;
+    if let Err(why) = pinned_files::ensure_unchanged(&known.manifest) {
+        return Ok(found(&format!("{why:#}")));
+    }
+    let given = given_calls(watched)?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
     let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
     let subject = &setup.subject;
-    let held = with_host_values(known.manifest, &subject.arguments, &[], &subject.host)?;
+    let held = with_host_values(known.manifest.clone(), &subject.arguments, &[], &subject.host)?;
     let held = plan_of(held, &subject.host, &[])?;
     let (mut calls, record) = (Vec::new(), recorder(&subject.name, true)?);
     let free = if subject.is_server {
@@ -39,7 +47,11 @@ pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     };
     let Held { answers, exit, said } = run_held(subject, &held, &calls, watched.timeout.0)?;
     if !subject.is_server {
-        return Ok(compared_ends(free.exit, exit));
+        let answer = compared_ends(free.exit, exit);
+        if answer.exit == Exit::Fine {
+            verify(args, &known, subject, 1)?;
+        }
+        return Ok(answer);
     }
     let mut text = String::new();
     let mut different = usize::from(answers.len() != free.answers.len());
@@ -62,10 +74,32 @@ pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
         }
     }
     let count = style::count(calls.len(), "call answers", "calls answer");
+    if different == 0 {
+        verify(args, &known, subject, calls.len())?;
+    }
     Ok(if different == 0 {
         Answer::result(Exit::Fine, format!("{}: {count} the same under the manifest\n", style::good("ok")))
     } else {
         found(&format!("{text}{different} of {} answers differ under the manifest", calls.len().max(1)))
+    })
+}
+
+/// Writes into the manifest that it was tried, signed with the local key.
+fn verify(args: &Replay, known: &Known, subject: &Subject, calls: usize) -> anyhow::Result<()> {
+    let version = subject.version.as_deref().unwrap_or_default();
+    let written = verified::signed(&known.manifest, version, calls).and_then(|verified| {
+        let text = with_root_line(&known.text, "verified", &verified::inline(&verified));
+        let text = text.context("only a manifest in TOML can say it")?;
+        super::ensure_manifest(&text)?;
+        output::write(&args.manifest, &text, Existing::Replace)
+    });
+    written.or_else(|why| {
+        terminal::remark(&format!(
+            "{}: that it was tried is not recorded in the manifest: {}\n",
+            style::warning("note"),
+            escape::line(&format!("{why:#}"))
+        ));
+        Ok(())
     })
 }
 

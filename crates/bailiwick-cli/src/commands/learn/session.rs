@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bailiwick_journal::SharedJournal;
 use bailiwick_launch::{
-    Access, AccessKind, Accesses, Command, Exit, Launch, Launched, Layer, NetworkEvent, Options, Pipes,
-    Recorder, Stdio, Told, Watch,
+    Access, AccessKind, Accesses, BrokeredInside, Command, Exit, Launch, Launched, Layer, NetworkEvent,
+    Options, Pipes, Recorder, Stdio, Told, ToldRefusals, Watch,
 };
 use bailiwick_learn::{Evidence, ToolCall, Touch, least_calls, without_numbers};
 use bailiwick_mcp::driver::{DriveError, Driver, ListedTool, Outcome};
@@ -19,6 +19,7 @@ use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
+use super::names;
 use super::plan::environment;
 use super::subject::Subject;
 use crate::facts;
@@ -106,7 +107,9 @@ impl Observer {
             let mut watching = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let tool = watching.tool;
             let is_allowed = event.refusal().is_none();
-            if !is_allowed || event.port().is_some() {
+            if let (true, Some(port), Some(request)) = (is_allowed, event.port(), event.request()) {
+                watching.evidence.requested(tool, event.host(), port, request);
+            } else if !is_allowed || event.port().is_some() {
                 watching.evidence.reached(tool, event.host(), event.port(), is_allowed);
             }
         }
@@ -135,7 +138,11 @@ impl Observer {
 
 /// Takes in one access.
 fn note(evidence: &mut Evidence, tool: Option<usize>, access: &Access) {
+    if names::take(evidence, access) {
+        return;
+    }
     let touch = match access.kind {
+        AccessKind::Socket => return evidence.asked_for_socket(tool),
         AccessKind::Lost => return evidence.lost("an access could not be told"),
         AccessKind::Listen => {
             evidence.ports.extend(access.address.map(|address| address.port()));
@@ -211,6 +218,8 @@ fn launch<'a>(
         home: subject.host.home.clone(),
         services: facts::services(),
         watch,
+        told_refusals: ToldRefusals::Sockets,
+        brokered: if watch == Watch::Everything { names::inside() } else { BrokeredInside::default() },
         search: subject.host.search.clone(),
         layered: true,
         ..Options::default()

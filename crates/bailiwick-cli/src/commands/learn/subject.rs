@@ -35,6 +35,11 @@ pub(super) struct Naming<'a> {
 }
 
 impl Subject {
+    /// The program itself, where it is really.
+    pub(super) fn program(&self) -> Option<PathBuf> {
+        found_program(Path::new(self.command.first()?), &self.host).canonicalize().ok()
+    }
+
     /// # Errors
     /// Why nothing can be started, in words for people.
     pub(super) fn of(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
@@ -47,7 +52,7 @@ impl Subject {
             version: None,
             command: args.command.clone(),
             arguments: args.command.get(1..).unwrap_or_default().to_vec(),
-            is_server: how.is_server || args.calls.is_some(),
+            is_server: how.is_server || args.calls.is_some() || args.from_journal.is_some(),
             host,
         };
         match split_command(&args.command) {

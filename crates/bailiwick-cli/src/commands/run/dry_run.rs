@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bailiwick_launch::{LaunchError, Layer, Refusal, Step};
+use bailiwick_launch::{LaunchError, Layer, Refusal, Step, Written};
 use bailiwick_layer::{Change, EntryKind, WrittenTree, changes, commit};
 use bailiwick_policy::plan::Plan;
 
@@ -49,11 +49,11 @@ pub(super) fn ended(mut answer: Answer, layer: Layer, carries: bool, plan: &Plan
 /// What to say where the kernel refuses a layer.
 pub(in crate::commands) fn without_layer(error: &LaunchError) -> &'static str {
     let LaunchError::Refused(Refusal::Fault(fault)) = error else { return "" };
-    if fault.step != Step::Layer {
+    if fault.step != Step::Copy {
         return "";
     }
-    "the kernel refuses an overlay there: it has none for plain users (Linux 6.6 or newer has), or something is mounted below \
-     that directory; grant a directory without mounts in it\n"
+    "the kernel refuses an overlay there (Linux 6.6 or newer has one for plain users), and a copy needs a directory that its user can \
+     read, with at most 100,000 entries and 1 GiB or what `--memory` says; grant a smaller directory\n"
 }
 
 /// What was written, opened tree by tree.
@@ -61,12 +61,21 @@ pub(in crate::commands) fn trees(layer: Layer) -> anyhow::Result<Vec<WrittenTree
     let Layer { trees, store, since } = layer;
     let store = store.context("the layer is not there")?;
     let open = |tree: bailiwick_launch::LayeredTree| {
-        use rustix::fs::{Mode, OFlags};
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let upper = rustix::fs::openat(&store, &tree.upper, flags, Mode::empty());
-        let upper =
-            upper.with_context(|| format!("cannot open what was written to `{}`", tree.path.display()))?;
-        Ok(WrittenTree { path: tree.path, lower: tree.lower, upper, since })
+        let written = tree.written(&store);
+        let written =
+            written.with_context(|| format!("cannot open what was written to `{}`", tree.path.display()))?;
+        let (upper, is_copy) = match written {
+            Written::Over(upper) => (upper, false),
+            Written::Copy(copy) => {
+                terminal::remark(&format!(
+                    "{}: the kernel refuses an overlay over `{}`, so a scratch copy took its place\n",
+                    style::warning("note"),
+                    escape::line(&tree.path.display().to_string())
+                ));
+                (copy, true)
+            }
+        };
+        Ok(WrittenTree { path: tree.path, lower: tree.lower, upper, is_copy, since })
     };
     trees.into_iter().map(open).collect()
 }

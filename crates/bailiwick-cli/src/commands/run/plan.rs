@@ -14,6 +14,7 @@ use super::leash::Governing;
 use super::retries;
 use crate::answer::{Answer, Exit};
 use crate::args::run::{Backend, Run};
+use crate::commands::pinned_files;
 use crate::input::{self, InputError};
 use crate::render::{escape, style};
 use crate::{facts, fleet_rules};
@@ -109,6 +110,7 @@ fn of_manifest(
     caps: Vec<Capability>,
 ) -> Result<PlannedRun, Answer> {
     let wrong = |source: Source, findings: Vec<Finding>| InputError::Wrong(source, findings).refusal();
+    pinned_files::ensure_unchanged(&manifest).map_err(|why| super::refused(&format!("{why:#}")))?;
     let facts = match facts::for_manifest(&manifest, &args.settings) {
         Ok(facts) => facts,
         Err(findings) => return Err(wrong(source, findings)),

@@ -26,6 +26,7 @@ use crate::args::run::NameOptions;
 use crate::args::wrap::Wrap;
 use crate::commands::secret::source_variables;
 use crate::commands::store::{fetch, host, host_without};
+use crate::commands::verified;
 use crate::fleet_rules::ServerInFleet;
 use crate::{facts, input, pin_store};
 
@@ -84,7 +85,7 @@ impl ChosenServer {
                 by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?
             }
         };
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = verified::in_words(&found.manifest).into_iter().collect();
         let (command, version) = started.command(args, &host, &found.manifest)?;
         let fleet = fleet.map(|fleet| asked_again(fleet, known, &found.manifest, version.as_deref()));
         let fleet = fleet.transpose()?;

@@ -57,6 +57,7 @@ impl Gate {
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
         let builder = leash.into_iter().fold(builder, RegistryBuilder::interceptor);
+        let builder = builder.recording_arguments(args.record_arguments);
         let tools = match (&args.guardrails, server.guardrails.is_empty()) {
             (None, true) => Tools::Plain(builder.build()?),
             (file, _) => match guarded(file.as_deref(), &server.guardrails, builder)? {

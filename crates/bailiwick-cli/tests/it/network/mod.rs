@@ -11,6 +11,7 @@ mod ending;
 mod exchanges;
 mod hints;
 mod inside;
+mod learned;
 mod listening;
 mod log;
 mod own_ports;

@@ -117,7 +117,7 @@ fn fetched(mut command: Command, host: &str, other: &str) -> [String; 3] {
 }
 
 /// A virtual environment with `mcp-server-fetch`, kept in the cache of the tests.
-fn fetch_server() -> Option<PathBuf> {
+pub(super) fn fetch_server() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let venv = cache.join("bailiwick/fetch-server");

@@ -82,12 +82,24 @@ fn names_that_run_code_later_stay_closed_in_a_layer_too() {
 }
 
 #[test]
-fn a_single_file_is_refused_with_what_to_grant() {
-    let (_held, dir) = world();
+fn a_single_file_has_a_layer_of_its_own() {
+    let (held, dir) = world();
     let cap = format!("fs:read,write:{}", dir.join("a").display());
-    let ran = sh(&[&cap], &["--dry-run"], "true");
-    assert_eq!(ran.status.code(), Some(125));
-    assert!(err(&ran).contains("grant its directory"), "{}", err(&ran));
+    let before = tree_of(held.path());
+    let acts = format!(
+        "cat {0}; echo 2 > {0} && cat {0}; echo x > {1}",
+        dir.join("a").display(),
+        dir.join("b").display()
+    );
+    let ran = sh(&[&cap, "exec:spawn:cat"], &["--dry-run"], &acts);
+    assert_eq!(super::out(&ran), "1\n2\n", "{}", err(&ran));
+    assert_eq!(tree_of(held.path()), before, "the host is as it was");
+    let listed: Vec<String> =
+        err(&ran).lines().filter(|line| line.starts_with("M ")).map(str::to_owned).collect();
+    assert_eq!(listed, [format!("M {}", dir.join("a").display())], "{}", err(&ran));
+    let ran = sh(&[&cap], &["--dry-run", "--commit"], &format!("echo 2 > {}", dir.join("a").display()));
+    assert_eq!(ran.status.code(), Some(0), "{}", err(&ran));
+    assert_eq!(std::fs::read_to_string(dir.join("a")).unwrap(), "2\n");
     let ran = sh(&[&cap], &["--dry-run", "--backend", "landlock"], "true");
     assert_eq!(ran.status.code(), Some(125), "other sandboxes have no layer: {}", err(&ran));
 }

@@ -100,6 +100,90 @@ fn learning_changes_nothing_as_a_plain_user() {
 }
 
 #[test]
+fn names_that_mean_something_in_a_manifest_become_no_lines() {
+    if !has("python3") {
+        return skip("no python3 here");
+    }
+    let place = Place::new();
+    let text = "import os\n\
+        for name in ['*', '**', '[a-z]', '{a,b}', '$HOME', '$WORKSPACE', '~', 'x\",\\n\"fs:read:/', 'y\\n# ? z', '\\u202e.env', ' a', 'a\\\\b', '..x']:\n\
+        \x20   os.mkdir('d-' + name) if '/' not in name else None\n\
+        \x20   open(('d-' + name if '/' not in name else '.') + '/' + name.replace('/', '_'), 'w').close()\n\
+        \x20   os.makedirs(name.replace('/', '_'), exist_ok=True)\n";
+    let done = place.learn(&["--net", "deny", "--out", "../m.toml"], &["python3", "-c", text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let text = std::fs::read_to_string(place.path("home/m.toml")).unwrap();
+    let granted: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with('"')).collect();
+    // Everything was made in the current directory, so that is the one line there can be.
+    let odd = |line: &&&str| {
+        line.contains(['*', '{', '~', '\\', '\u{202e}']) || line.contains("$HOME") || line.contains(":/\"")
+    };
+    assert_eq!(granted.iter().filter(odd).count(), 0, "{text}");
+    let checked = Command::new(env!("CARGO_BIN_EXE_bailiwick"))
+        .args(["check", "--set", "WORKSPACE=/w"])
+        .arg(place.path("home/m.toml"))
+        .output()
+        .unwrap();
+    assert!(
+        matches!(checked.status.code(), Some(0 | 1)),
+        "it is a manifest: {}{}",
+        out(&checked),
+        err(&checked)
+    );
+}
+
+#[test]
+fn nothing_that_it_left_behind_lives_on_and_its_sockets_are_recorded() {
+    if !has("python3") {
+        return skip("no python3 here");
+    }
+    let place = Place::new();
+    let mark = format!("86{}", std::process::id());
+    let text = format!(
+        "import os, socket, subprocess\n\
+         subprocess.Popen(['setsid', 'sh', '-c', 'trap \"\" TERM HUP INT; (sleep {mark} &) ; sleep {mark}'])\n\
+         try: socket.socket(socket.AF_UNIX).connect('/run/dbus/system_bus_socket')\n\
+         except OSError as why: print('refused', why)\n"
+    );
+    let done = place.learn(&["--net", "deny"], &["python3", "-c", &text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    assert!(super::eventually(|| super::processes(&mark).is_empty()), "{:?}", super::processes(&mark));
+    assert!(out(&done).contains("refused [Errno 1]"), "{}", out(&done));
+    assert!(out(&done).contains("# ? it asked for a Unix socket"), "{}", out(&done));
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
+    if !has("script") || !has("python3") {
+        return skip("no `script` here to make a terminal, or no python3");
+    }
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let text = format!("import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)");
+    let learn = |options: &str, answer: &str| {
+        let bailiwick = reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
+        let line = format!("{} learn --no-journal {options} -- python3 -c '{text}'", bailiwick.display());
+        let mut command = Command::new("/usr/bin/timeout");
+        command.args(["60", "/usr/bin/script", "-qec", &line, "/dev/null"]);
+        command.current_dir(place.path("home/w")).env("HOME", place.path("home"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), answer.as_bytes()).unwrap();
+        out(&child.wait_with_output().unwrap())
+    };
+    let line = format!("net:connect:127.0.0.1:{port}");
+    let is_granted = |said: &str| said.lines().any(|own| own.trim().trim_matches(['"', ',']) == line);
+    for (options, answer, asks, grants) in
+        [("", "y\n", true, true), ("--net ask", "n\n", true, false), ("--net deny", "y\n", false, false)]
+    {
+        let said = learn(options, answer);
+        assert_eq!(said.contains("it wants to reach"), asks, "{options} {answer}: {said}");
+        assert_eq!(said.contains("started again"), grants, "{options} {answer}: {said}");
+        assert_eq!(is_granted(&said), grants, "{options} {answer}: {said}");
+    }
+}
+
+#[test]
 fn a_program_that_touches_much_stays_bounded_and_asks() {
     if !has("python3") {
         return skip("no python3 here");

@@ -6,6 +6,7 @@ mod git_names;
 mod hints;
 mod jobs;
 mod killed;
+mod layer_refused;
 mod learned;
 mod leash;
 mod limits;

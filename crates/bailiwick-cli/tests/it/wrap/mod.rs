@@ -14,6 +14,7 @@ mod in_fleet;
 mod installed;
 mod isolated;
 mod killed;
+mod learned;
 mod listening;
 mod logged_in;
 mod pinned;

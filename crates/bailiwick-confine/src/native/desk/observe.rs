@@ -70,7 +70,11 @@ impl Desk<'_> {
                 teller.send(AccessKind::Connect, 0, bytes.get(..length).unwrap_or_default());
                 Ok(())
             }
-            Call::Socket | Call::Namespace | Call::Bind(_) | Call::Umask => Ok(()),
+            Call::Socket => {
+                teller.send(AccessKind::Socket, Errno::PERM.raw_os_error(), b"");
+                Ok(())
+            }
+            Call::Namespace | Call::Bind(_) | Call::Umask => Ok(()),
         }
     }
 

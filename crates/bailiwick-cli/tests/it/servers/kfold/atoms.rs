@@ -84,7 +84,7 @@ pub(super) fn of_manifest(text: &str, world: &World, server: &Server) -> BTreeSe
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_once(" = "))
         .collect();
-    let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"'));
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"') && line.ends_with(','));
     let lines = lines.map(|line| line.trim_matches(['"', ',']));
     lines.flat_map(|line| of_line(line, &variables, world, server)).collect()
 }
