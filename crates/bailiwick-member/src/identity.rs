@@ -43,7 +43,7 @@ pub enum IdentityError {
     },
     /// Others can read the key.
     #[error(
-        "`{0}` can be read by others: whoever read it is this member; enrol again, and revoke the old member"
+        "`{0}` can be read by others, who could act as this member: enrol again, and revoke the old member"
     )]
     Open(PathBuf),
     /// It is not what `bailiwick enroll` writes.

@@ -21,7 +21,7 @@ use bailiwick_member::hub::{Hub, HubError};
 use bailiwick_member::identity::Identity;
 use bailiwick_member::now_ms;
 
-pub(super) use self::inventory::servers_here;
+pub(super) use self::inventory::{reporter, servers_here};
 use super::trust::refused;
 use crate::answer::{Answer, Exit};
 use crate::args::fleet::{Fleet, FleetCommand, MemberRole};

@@ -34,6 +34,7 @@ pub(super) fn heads(args: &Verify) -> anyhow::Result<AnchoredHeads> {
     };
     let found = block_on(anchored(&source, &identity.enrolment.trust(), &machine))??;
     let mut keys: Vec<_> = found.heads.iter().map(|head| head.key).collect();
+    keys.sort_unstable();
     keys.dedup();
     let key = match keys.as_slice() {
         [only] => Some(Digest::from_bytes(*only.as_bytes())),

@@ -109,7 +109,7 @@ impl FleetPart {
             let ended = purses.into_values().try_for_each(|purse| anyhow::Ok(block_on(purse.end(&hub))??));
             tell.send(ended.is_ok())
         });
-        drop(done.recv_timeout(PARTING));
+        let _late = done.recv_timeout(PARTING);
     }
 
     /// The purse of a budget, in use from now on.
