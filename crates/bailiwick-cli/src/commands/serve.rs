@@ -269,7 +269,8 @@ pub(super) fn guarded(
     let (state, home) = (state()?, facts::home());
     let here = facts::here().context("there is no current directory")?;
     let of_text = |(name, text): &(String, String)| {
-        SessionRails::of_text((&format!("the fleet's {name}"), text), &here, &state, home.as_deref())
+        let name = format!("the fleet's {name}");
+        SessionRails::of_text((&*name, text.as_str()), &here, &state, home.as_deref())
     };
     let mut rails: Vec<SessionRails> = of_fleet.iter().map(of_text).collect();
     if let Some(file) = file {

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bailiwick_guard::{
-    Approver, Call, Consent, Grant, Interceptor, InterceptorError, Outcome, Output, Part, PendingCall,
+    Approver, Call, Consent, Grant, Interceptor, InterceptorError, Meter, Outcome, Output, Part, PendingCall,
     Registry, RegistryBuilder, Required, Rules, Session, Tool, ToolContext, ToolError, ToolFault, Verdict,
 };
 use bailiwick_journal::format::{Decision, RecordKind};
 use bailiwick_journal::{Filter, Options};
 use bailiwick_manifest::caveats::{Caveats, Scope};
-use bailiwick_manifest::{Constraints, Manifest, Risk, ToolPolicy};
+use bailiwick_manifest::{Constraints, FleetBudget, Manifest, Risk, SpendUnit, ToolPolicy};
 use bailiwick_policy::capability::Capability;
 use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::facts::HostFacts;
@@ -251,6 +251,49 @@ fn constraints_hold_per_grant() {
         "tool-too-early",
         "another session"
     );
+}
+
+/// Has so much of each budget.
+struct Purse(AtomicU64);
+
+impl Meter for Purse {
+    fn spend(&self, budget: &FleetBudget) -> Result<(), String> {
+        let each = |left: u64| left.checked_sub(budget.each);
+        let spent = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, each);
+        spent.map(drop).map_err(|left| format!("{left} left"))
+    }
+}
+
+#[test]
+fn a_fleet_budget_is_spent_last_and_never_without_a_meter() {
+    let dir = Dir::new();
+    let budget = FleetBudget { name: "b".to_owned(), unit: SpendUnit::Money, each: 2 };
+    let rules = |max_invocations| {
+        let fleet_budget = Some(budget.clone());
+        Rules::none().with_constraints(Constraints {
+            fleet_budget,
+            max_invocations,
+            ..Constraints::default()
+        })
+    };
+    let registry = builder(&dir)
+        .tool_with(Probe::named("twice"), rules(Some(2)))
+        .tool_with(Probe::named("more"), rules(None))
+        .meter(Purse(AtomicU64::new(7)))
+        .build()
+        .unwrap();
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    let call = |tool: &str| code(block(registry.dispatch(tool, json!({}), &grant)));
+    assert_eq!(["twice", "twice", "twice"].map(call), ["ok", "ok", "tool-too-often"]);
+    assert_eq!(
+        ["more", "more"].map(call),
+        ["ok", "fleet-budget-spent"],
+        "what was refused before cost nothing"
+    );
+    let bare = Dir::new();
+    let registry = builder(&bare).tool_with(Probe::named("twice"), rules(None)).build().unwrap();
+    let grant = registry.mint_grant(&Caveats::top()).unwrap();
+    assert_eq!(code(block(registry.dispatch("twice", json!({}), &grant))), "fleet-budget-spent");
 }
 
 struct Rewrite;

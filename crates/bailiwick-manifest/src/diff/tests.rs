@@ -47,6 +47,10 @@ fn every_change_of_a_tool_has_its_code() {
         ("constraints.max_invocations = 3", "constraints.max_invocations = 4", "constraints.relaxed"),
         ("constraints.max_invocations = 3", "", "constraints.relaxed"),
         ("constraints.forbidden = true", "constraints.forbidden = false", "constraints.relaxed"),
+        ("constraints.fleet_budget = { name = 'b' }", "", "constraints.relaxed"),
+        ("constraints.fleet_budget = { name = 'b' }", "constraints.fleet_budget = { name = 'c' }", "constraints.relaxed"),
+        ("constraints.fleet_budget = { name = 'b', each = 3 }", "constraints.fleet_budget = { name = 'b', each = 2 }", "constraints.relaxed"),
+        ("constraints.fleet_budget = { name = 'b' }", "constraints.fleet_budget = { name = 'b', unit = 'money' }", "constraints.relaxed"),
         ("constraints.confirm = true", "", "approval.removed"),
         ("capabilities = ['assert:x']", "capabilities = []", "enforcement.disabled"),
         ("capabilities = []\npolicy.network = 'deny'", "capabilities = []", "policy.removed"),
@@ -67,6 +71,10 @@ fn spelling_is_no_difference() {
         ("capabilities = ['fs:read:/a/*']", "capabilities = ['fs:read:/a/[a-m]*', 'fs:read:/a/[!a-m]*']"),
         ("capabilities = ['fs:read:$HOME/x']", "capabilities = ['fs:read:~/x/**']"),
         ("capabilities = ['net:connect:A.test.']", "capabilities = ['network:connect:a.test:*']"),
+        (
+            "constraints.fleet_budget = { name = 'b' }",
+            "constraints.fleet_budget = { name = 'b', unit = 'calls', each = 1 }",
+        ),
     ] {
         assert_eq!(codes(&tool(base), &tool(new)), Vec::<&str>::new(), "{base} → {new}");
     }

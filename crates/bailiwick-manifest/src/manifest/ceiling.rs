@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_ceiling_with_tools_leaves_no_other_tool() {
         let ceiling = checked(
-            "[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/notes/**']\nconfirm = true\nmax_invocations = 2\n",
+            "[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/notes/**']\nconstraints = { confirm = true, max_invocations = 2 }\n",
         );
         let both = checked(OWN).under(&ceiling);
         let names: Vec<&str> = both.tools().iter().map(CheckedTool::name).collect();

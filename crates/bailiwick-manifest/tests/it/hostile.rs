@@ -30,7 +30,7 @@ name = "read"
 capabilities = ["env:inject:PATH?loader=true", """assert:a:\"b\""""]
 policy.network = "deny"
 policy.filesystem.read = ["$HOME/x"]
-constraints = { only_after = ["write"], max_invocations = 3 }
+constraints = { only_after = ["write"], max_invocations = 3, fleet_budget = { name = "b", unit = "money", each = 2 } }
 
 [[tool]]
 name = "write"

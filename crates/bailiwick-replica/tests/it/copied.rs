@@ -67,7 +67,7 @@ fn a_fork_and_a_rollback_are_findings_and_the_old_copy_stays() {
     // Another entry in the middle, as large, larger by little and by much.
     for more in [0, 1, 900] {
         let mut fork = TestLog::with((0..299).map(heads));
-        (0..=more).for_each(|number| fork.push(heads(9000 + number)));
+        (0..=more).for_each(|number| fork.push(heads(9000 * (more + 1) + number)));
         honest.replace(fork.files());
         let refreshed = machine.look();
         assert!(!refreshed.is_new && machine.copy().unwrap().head().checkpoint.root == held, "{more}");

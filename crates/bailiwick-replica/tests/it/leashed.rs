@@ -160,7 +160,7 @@ fn a_grant_ends_with_its_revocation_its_change_and_its_age() {
     assert!(leash.ended().unwrap().contains("has changed"), "{:?}", leash.ended());
 
     // The web server is away: the copy grows older than the grant allows, and every call is refused from that moment.
-    let away = Running::new([grant(Some(1))], true);
+    let away = Running::new([grant(Some(6))], true);
     let (used, unused) =
         (away.leash(), Leash::new(&away.replica, away.rules().unwrap().without_grant(), |_| {}).unwrap());
     away.server.behave(Manners::Fails(503));
@@ -168,7 +168,7 @@ fn a_grant_ends_with_its_revocation_its_change_and_its_age() {
     assert!(used.ended().unwrap().contains("old"), "{:?}", used.ended());
     assert!(is_allowed(&unused), "what the machine itself grants goes on");
     let notes = away.rules().unwrap().notes();
-    assert!(notes[0].contains("allows 1 s") && notes[0].contains("fleet.toml"), "{notes:?}");
+    assert!(notes[0].contains("allows 6 s") && notes[0].contains("fleet.toml"), "{notes:?}");
 }
 
 #[test]

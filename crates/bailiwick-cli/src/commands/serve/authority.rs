@@ -9,7 +9,6 @@ use std::path::Path;
 use bailiwick_manifest::caveats::Caveats;
 use bailiwick_manifest::{Checked, CheckedTool, Manifest};
 use bailiwick_policy::authority::Authority;
-use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::lattice::CountBound;
 use bailiwick_replica::ServerIdentity;
@@ -47,20 +46,19 @@ impl Granted {
         let identity = ServerIdentity::named([args.name.as_str(), "bailiwick serve"]);
         let Some(fleet) = ServerInFleet::find(identity)? else { return Ok((self, None)) };
         let fleet = fleet.without_grant();
+        let wrong = |found: Vec<Finding>| {
+            let why = found.first().map(Finding::message).unwrap_or_default();
+            anyhow::anyhow!("the fleet's manifest for this server cannot be used: {why}")
+        };
         for ceiling in fleet.ceilings()? {
-            let ceiling = fleet_rules::checked(&ceiling, &args.settings).map_err(|found| {
-                let why = found.first().map(Finding::message).unwrap_or_default();
-                anyhow::anyhow!("the fleet's manifest for this server cannot be used: {why}")
-            })?;
+            let ceiling = fleet_rules::checked(&ceiling, &args.settings).map_err(wrong)?;
             self.authority = self.authority.meet(&ceiling.authority().clone().as_bound());
             self.manifests = self.manifests.into_iter().map(|own| own.under(&ceiling)).collect();
             // Its rules on tools that no manifest here declares hold too.
             let known = |name: &str| self.manifests.iter().any(|own| own.tool(name).is_some());
             let rest = ceiling.manifest().clone().with_tools(|tool| !known(tool.name()));
             if !rest.tools().is_empty() {
-                let facts =
-                    facts::for_manifest(&rest, &args.settings).unwrap_or_else(|_| HostFacts::unknown());
-                self.manifests.extend(rest.check(&facts));
+                self.manifests.push(fleet_rules::checked(&rest, &args.settings).map_err(wrong)?);
             }
         }
         self.origin = format!(

@@ -297,7 +297,8 @@ fn a_manifest_holds_the_arguments_of_hooked_tools() {
 fn a_manifest_counts_over_the_session_of_hooked_tools() {
     let place = Place::new();
     let text = "name = \"db\"\nversion = \"1.0.0\"\n[[tools]]\nname = \"drop\"\n[tools.constraints]\nonly_after = [\"backup\"]\n\
-                [[tools]]\nname = \"backup\"\n[tools.constraints]\nmax_invocations = 2\n";
+                [[tools]]\nname = \"backup\"\n[tools.constraints]\nmax_invocations = 2\n\
+                [[tools]]\nname = \"copy\"\n[tools.constraints]\nfleet_budget = { name = \"copies\" }\n";
     std::fs::write(place.project().join("m.toml"), text).unwrap();
     let hook = |event: &str, tool: &str, id: u32| {
         let mut fields = json!({"tool_name": tool, "tool_input": {}, "tool_use_id": id.to_string()});
@@ -320,6 +321,7 @@ fn a_manifest_counts_over_the_session_of_hooked_tools() {
     assert_eq!(before("mcp__db__drop", 6), "");
     assert_eq!(before("mcp__db__backup", 7), "");
     assert!(before("mcp__db__backup", 8).contains("as often as it may"));
+    assert!(before("mcp__db__copy", 9).contains("which a hook cannot"), "no lease is spent here");
 }
 
 #[test]

@@ -42,9 +42,13 @@ fn another_identity_is_worth_nothing() {
     for name in ["fleet.toml", "member.pem", "member.key", "member.expires", "hub.pem"] {
         std::fs::copy(machine.enrolment().join(name), person.join(name)).unwrap();
     }
-    for command in [&["fleet", "approve"][..], &["fleet", "ls"], &["fleet", "token", "--role", "admin"]] {
+    for (command, code) in [
+        (&["fleet", "approve"][..], "(not-found)"),
+        (&["fleet", "ls"], "(role)"),
+        (&["fleet", "token", "--role", "admin"], "(role)"),
+    ] {
         let why = machine.refused(1, command);
-        assert!(why.contains("(role)"), "{command:?}: {why}");
+        assert!(why.contains(code), "{command:?}: {why}");
     }
     // Another machine's certificate with a key of its own, and none at all.
     let theirs = std::fs::read(other.enrolment().join("member.pem")).unwrap();

@@ -100,6 +100,7 @@ fn a_granted_manifest_holds_its_tools_to_their_constraints() {
         ("constraints.max_invocations = 1", vec![&shell, &shell], vec!["", "tool-too-often"]),
         ("constraints.forbidden = true", vec![&shell], vec!["tool-forbidden"]),
         ("constraints.confirm = true", vec![&shell], vec!["consent-missing"]),
+        ("constraints.fleet_budget = { name = 'b' }", vec![&shell], vec!["fleet-budget-spent"]),
         ("constraints.only_after = ['fs_list']", vec![&shell, &list, &shell], vec!["tool-too-early", "", ""]),
     ] {
         let calls: Vec<_> = calls.into_iter().cloned().collect();

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bailiwick_fleet::enrolment::Enrolment;
 use bailiwick_fleet::entry::{
@@ -93,15 +95,6 @@ fn refusal(mut wrapped: Wrapped) -> String {
     let answer = wrapped.initialize();
     let why = answer["result"]["instructions"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     assert_eq!(wrapped.end().0, Some(125), "{why}");
-    why
-}
-
-/// Waits for the end of a server that is called, and says what its caller was told.
-fn end_of(wrapped: &mut Wrapped) -> String {
-    wrapped.send(&call(1, "wait", &json!({})));
-    let answer = wrapped.next();
-    let why = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-    assert!(!wrapped.child.wait().expect("it ends").success());
     why
 }
 
@@ -276,7 +269,7 @@ fn a_grant_of_the_log_ends_when_the_copy_is_too_old() {
         server: "npm:@a/files".to_owned(),
         grant: MORTAL.to_owned(),
         expires_ms: None,
-        max_stale_s: Some(3),
+        max_stale_s: Some(5),
     });
     let start = |fleet: &Fleet| {
         let program = planted(&fleet.world);
@@ -286,12 +279,26 @@ fn a_grant_of_the_log_ends_when_the_copy_is_too_old() {
     };
     let local = Fleet::new([grant.clone()]);
     assert!(refusal(start(&local)).contains("no manifest is there"), "the machine is not authoritative");
-    let fleet = Fleet::enrolled([grant], |enrolment| enrolment.authoritative = true);
-    // The copy is fresh for three seconds: it starts, and then nothing newer is to be had.
+    let fleet = Fleet::enrolled([grant.clone()], |enrolment| enrolment.authoritative = true);
+    let (server, is_signed) = (fleet.server.clone(), Arc::new(AtomicBool::new(true)));
+    let goes_on = Arc::clone(&is_signed);
+    let hub = std::thread::spawn(move || {
+        while goes_on.load(Ordering::Acquire) {
+            server.publish(TestLog::with([grant.clone()]).files());
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    });
+    // It starts while the hub signs, and then nothing newer is to be had.
     let mut wrapped = start(&fleet);
+    wrapped.send(&call(1, "wait", &json!({})));
+    assert!(eventually(|| fleet.world.recorded().contains("tool-called")));
+    is_signed.store(false, Ordering::Release);
+    hub.join().expect("it ends");
     fleet.server.behave(Manners::Fails(503));
-    let why = end_of(&mut wrapped);
-    assert!(why.contains("the fleet's grant `g1` has ended") && why.contains("allows 3 s"), "{why}");
+    let answer = wrapped.next();
+    let why = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(why.contains("the fleet's grant") && why.contains("has ended"), "{why}");
+    assert!(!wrapped.child.wait().expect("it ends").success());
     let why = refusal(start(&fleet));
     assert!(why.contains("no manifest is there"), "{why}");
 }
