@@ -1,6 +1,6 @@
 // The page: who may see it, where one is, and what all views share.
 
-import { h, e, empty, icon, add, refill, nothing, clock } from "/dom.js";
+import { h, e, empty, seen, icon, add, refill, nothing, clock } from "/dom.js";
 import { enter, follow, get, keep } from "/link.js";
 import { data, watch, changed, frame, merge, take, drifted, watchesOnly } from "/store.js";
 import * as now from "/now.js";
@@ -36,7 +36,7 @@ function notice() {
 }
 
 function toast(text, cls = "") {
-	const note = h("div", { class: "toast " + cls, role: "status" }, text);
+	const note = h("div", { class: "toast " + cls, role: "status" }, seen(text));
 	document.getElementById("toasts").append(note);
 	setTimeout(() => note.remove(), 7000);
 }
@@ -126,7 +126,7 @@ async function begin() {
 		try { await load(); break; } catch (fault) {
 			if (fault.status === 401) return gate("This token is not good here", "The console was started again since, or it is the token of another one.");
 			const main = document.getElementById("main");
-			await new Promise((again) => refill(main, nothing("deny", "The console cannot be read", e("p", fault.message), h("button", { click: again }, "Try again"))));
+			await new Promise((again) => refill(main, nothing("deny", "The console cannot be read", e("p", seen(fault.message)), h("button", { click: again }, "Try again"))));
 		}
 	}
 	const held = early;

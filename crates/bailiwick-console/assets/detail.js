@@ -1,10 +1,11 @@
 // One event, whole, and from a denial the way to a grant.
 
-import { h, e, seen, block, patch, refill, icon, pill, date, ms, spelt } from "/dom.js";
+import { h, e, seen, block, patch, refill, icon, pill, date, ms } from "/dom.js";
 import { post } from "/link.js";
 import { title, tone, serverOf, reasonOf, related, summary, watchesOnly, isDenied } from "/store.js";
 
 const HELD = { kernel: "allow", mediated: "allow", advisory: "warn", unsupported: "plain" };
+const hash = (text) => e("code.hash", seen(text));
 const section = (name, ...kids) => e("section", e("h3", name), kids);
 const pair = (name, value) => value !== undefined && value !== null && value !== "" && [e("dt", name), e("dd", value instanceof Node ? value : seen(value))];
 
@@ -14,7 +15,7 @@ function body(event) {
 		try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* shown as it stands */ }
 		return section("Arguments", block(text, "Arguments"));
 	}
-	return event.args_digest && section("Arguments", e("p.faint", "Only their digest is recorded: the journal keeps no arguments, which may hold secrets."), e("code.hash", event.args_digest));
+	return event.args_digest && section("Arguments", e("p.faint", "Only their digest is recorded. ", e("code", "bailiwick wrap --record-arguments"), " records them, without what looks secret."), hash(event.args_digest));
 }
 
 export function detail(event, ctx) {
@@ -33,9 +34,9 @@ export function detail(event, ctx) {
 			pair("Granted", (event.reason || "").includes(" (granted: ") ? event.reason.split(" (granted: ").pop().replace(/\)$/, "") : ""), pair("Risk", event.risk), pair("Took", event.duration_us !== undefined ? ms(event.duration_us) : ""), pair("Agent", event.agent))),
 		body(event),
 		event.result && section("Result", block(event.result, "Result")),
-		event.enforcement && section("Held by", e("ul.held", Object.entries(event.enforcement).map(([name, level]) => e("li", e("span", name), pill(HELD[level] || "plain", level))))),
+		event.enforcement && section("Held by", e("ul.held", Object.entries(event.enforcement).map(([name, level]) => e("li", e("span", seen(name)), pill(HELD[level] || "plain", level))))),
 		kin.length > 0 && section("The same call", e("ul.plain.kin", kin.slice(0, 20).map((one) => e("li", h("button.linklike", { click: () => ctx.open(one) }, h("b", { class: tone(one) }, title(one)), " ", seen(summary(one), { most: 90 })))))),
-		section("In the chain", e("dl.pairs", pair("Event", e("code", `${event.session}:${event.seq}`)), pair("Hash", e("code.hash", event.hash)), pair("Before it", e("code.hash", event.prev)), pair("Plan", event.plan_hash && e("code.hash", event.plan_hash)), pair("Policy", event.policy_hash && e("code.hash", event.policy_hash))),
+		section("In the chain", e("dl.pairs", pair("Event", hash(`${event.session}:${event.seq}`)), pair("Hash", hash(event.hash)), pair("Before it", hash(event.prev)), pair("Plan", event.plan_hash && hash(event.plan_hash)), pair("Policy", event.policy_hash && hash(event.policy_hash))),
 			e("details", e("summary", "The line of the journal"), block(JSON.stringify(line, null, 2), "The line of the journal"))),
 	];
 }
@@ -56,14 +57,14 @@ function propose(root, event, ctx) {
 		refill(root, e("div.panel", e("h3", "Grant this to ", seen(found.tool, { most: 80 }), "?"), e("p.faint", seen(found.file, { most: 300 })),
 			patch("The change of the manifest", found.patch),
 			e("h4", "What a reviewer asks"),
-			e("ul.questions", found.questions.map(({ question, evidence }) => e("li", pill(evidence ? "deny" : "plain", evidence ? "yes" : "no"), e("div", question, evidence && e("small", seen(evidence)))))),
+			e("ul.questions", found.questions.map(({ question, evidence }) => e("li", pill(evidence ? "deny" : "plain", evidence ? "yes" : "no"), e("div", seen(question), evidence && e("small", seen(evidence)))))),
 			found.differences.length > 0 && [e("h4", "What widens"), e("ul.plain", found.differences.map((one) => e("li", pill(one.widens ? "warn" : "plain", one.severity), " ", seen(one.message), one.example && [" ", e("code", seen(one.example))])))],
 			e("div.buttons", confirm, h("button.quiet", { key: "cancel", click: start }, "Cancel"))));
 		confirm.focus({ preventScroll: true });
 		root.scrollIntoView({ block: "start" });
 	};
 	const done = (made) => {
-		ctx.toast(`Granted in ${spelt(made.file)}`, "good");
+		ctx.toast(`Granted in ${made.file}`, "good");
 		refill(root, e("div.panel.good", e("h3", "Granted"), e("p", "It counts when the client starts the server again; the running one keeps the sandbox that it began with."), made.note && e("p.bad", seen(made.note)),
 			h("button.quiet", { key: "undo", click: async () => {
 				try { await post("/api/grant/undo", { change: made.change }); ctx.toast("Taken back", "good"); start(); } catch (fault) { ctx.failed(fault); }

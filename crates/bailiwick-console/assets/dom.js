@@ -124,4 +124,4 @@ export function segments(label, names, first, act) {
 	return h("div.segments", { role: "group", label }, all);
 }
 export const nothing = (name, title, ...more) => e("div.nothing", e("div.badge", icon(name)), e("h2", title), e("div.more", more));
-export const pill = (cls, text) => h("span", { class: "pill " + cls }, text);
+export const pill = (cls, text) => h("span", { class: "pill " + cls }, spelt(text));

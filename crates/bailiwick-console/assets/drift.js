@@ -1,6 +1,6 @@
 // Drift: what a server says of itself, or would be granted, that is not what was accepted. Old and new side by side.
 
-import { h, e, seen, refill, nothing, pill, plural, icon, spelt } from "/dom.js";
+import { h, e, seen, refill, nothing, pill, plural, icon } from "/dom.js";
 import { post } from "/link.js";
 import { drifted, pins, watchesOnly } from "/store.js";
 
@@ -28,7 +28,7 @@ const grant = (one) => e("section.change", e("header", pill("deny", "widens"), e
 function card(server, ctx) {
 	const accept = h("button.primary", { key: server.identity, disabled: watchesOnly(), click: async () => {
 		accept.disabled = true;
-		try { await post("/api/pins/accept", { identity: server.identity, seen: server.seen }); ctx.toast("Accepted: " + spelt(server.name), "good"); } catch (fault) { accept.disabled = false; ctx.failed(fault); }
+		try { await post("/api/pins/accept", { identity: server.identity, seen: server.seen }); ctx.toast("Accepted: " + server.name, "good"); } catch (fault) { accept.disabled = false; ctx.failed(fault); }
 	} }, "Accept what is shown");
 	const widens = server.grants.length > 0 || server.changes.some((one) => one.drift === "widening");
 	return e("article.card.drift", e("header", h("span", { class: "tag " + (widens ? "deny" : "warn") }, icon(widens ? "deny" : "ask")), e("h2", seen(server.name, { most: 100 })), e("span.faint", widens ? "its tools that changed are refused until you accept" : "nothing became wider"), e("span.push"), accept),

@@ -41,7 +41,7 @@ function card(server) {
 
 function attention() {
 	const waits = data.waiting.all.length, changed = drifted().length;
-	const item = (href, cls, name, text, sub) => h("a", { class: "alert " + cls, href }, icon(name), e("span", e("b", text), e("small", sub)));
+	const item = (href, cls, name, text, sub) => h("a", { class: "alert " + cls, href }, icon(name), e("span", e("b", text), e("small", seen(sub))));
 	return [
 		waits > 0 && item("#waiting", "ask", "waiting", `${plural(waits, "call")} ${waits === 1 ? "waits" : "wait"} for you`, "They do not run until you answer"),
 		changed > 0 && item("#drift", "warn", "drift", `${plural(changed, "server")} changed`, "What it says or may touch is not what you accepted"),

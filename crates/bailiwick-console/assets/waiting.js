@@ -24,7 +24,7 @@ function card(one, ctx, answered) {
 		for (const button of buttons.children) button.disabled = true;
 		try {
 			await post("/api/answer", { id: one.id, digest: one.digest, answer, note: note.value });
-			ctx.toast({ once: "Allowed once", session: "Allowed for this session", always: "Allowed always", deny: "Denied" }[answer] + ": " + spelt(tool), answer === "deny" ? "" : "good");
+			ctx.toast({ once: "Allowed once", session: "Allowed for this session", always: "Allowed always", deny: "Denied" }[answer] + ": " + tool, answer === "deny" ? "" : "good");
 			answered(one.id);
 		} catch (fault) {
 			ctx.failed(fault);
@@ -55,7 +55,7 @@ function standing(one, ctx) {
 	const [server, tool] = split(one.tool);
 	const back = h("button.quiet", { key: one.id + "back", label: "Take back the rule for " + spelt(tool), disabled: watchesOnly(), click: async () => {
 		back.disabled = true;
-		try { await post("/api/take-back", { id: one.id }); ctx.toast("Taken back: " + spelt(tool)); } catch (fault) { back.disabled = false; ctx.failed(fault); }
+		try { await post("/api/take-back", { id: one.id }); ctx.toast("Taken back: " + tool); } catch (fault) { back.disabled = false; ctx.failed(fault); }
 	} }, "Take back");
 	return e("li", e("div", e("div", e("b", seen(tool, { most: 120 })), server && e("span.faint", " of ", seen(server, { most: 80 }))), e("code", seen(one.arguments, { most: 300 }))), back);
 }

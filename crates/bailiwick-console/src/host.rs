@@ -6,6 +6,8 @@ use bailiwick_journal::format::Event;
 use bailiwick_policy::capability::Capability;
 use serde_json::Value;
 
+use crate::entry::OneTimeCode;
+
 /// Why something that the console asked for is not there, in words for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -66,6 +68,9 @@ pub trait ConsoleHost: Send + Sync + 'static {
     /// # Errors
     /// If that cannot be written.
     fn forget_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault>;
+
+    /// Shows the person who started the console the code for the next page.
+    fn show_code(&self, code: &OneTimeCode);
 
     /// Records what a person did.
     fn record(&self, event: Event);

@@ -35,7 +35,7 @@ use crate::tool::Required;
 use bailiwick_guardrails::Rules;
 use bailiwick_guardrails::digest;
 use bailiwick_guardrails::{Call, Verdict, too_often};
-use bailiwick_journal::{Journal, JournalFault};
+use bailiwick_journal::{Body, Journal, JournalFault, Redaction};
 
 /// How often one call may be rewritten.
 const MAX_REWRITES: usize = 8;
@@ -86,6 +86,19 @@ pub(crate) struct Shared {
     pub(crate) on_denied: Option<OnDenied>,
     /// Whether what the rules of a tool refuse is recorded and let through.
     pub(crate) audits: bool,
+    /// What is taken out of arguments that are recorded; without it, their digest alone is.
+    pub(crate) recorded: Option<Redaction>,
+}
+
+impl Shared {
+    /// The event with the digest of the arguments, and with them where that was asked for.
+    fn with_arguments(&self, event: Event, call: &Call) -> Event {
+        let event = event.with_args_digest(digest(call));
+        match &self.recorded {
+            Some(redaction) => event.with_args(Body::new(&call.args, redaction).text),
+            None => event,
+        }
+    }
 }
 
 /// Told of a refused call: the tool, its arguments, the denial.
@@ -228,8 +241,8 @@ impl Gate {
         }
         let event = entry
             .event(RecordKind::ToolCalled)
-            .with_decision(Decision::Allow)
-            .with_args_digest(digest(&call));
+            .with_decision(Decision::Allow);
+        let event = self.shared.with_arguments(event, &call);
         let called = self.shared.journal.append(event);
         match called.and_then(|ack| self.record_demand(entry, ack.seq).map(|()| ack)) {
             Ok(ack) => {
@@ -294,8 +307,8 @@ impl Gate {
             .with_tool(&call.tool)
             .with_decision(Decision::Allow)
             .with_code("would-deny")
-            .with_reason(format!("{code}: {reason}"))
-            .with_args_digest(digest(call));
+            .with_reason(format!("{code}: {reason}"));
+        let event = self.shared.with_arguments(event, call);
         match self.shared.journal.append(event) {
             Ok(_) => Verdict::Allow,
             Err(_) => verdict,
@@ -373,8 +386,8 @@ impl Gate {
         let event = event
             .with_decision(Decision::Deny)
             .with_code(code)
-            .with_reason(reason)
-            .with_args_digest(digest(call));
+            .with_reason(reason);
+        let event = self.shared.with_arguments(event, call);
         let event = grant.into_iter().fold(event, Event::with_capability);
         drop(self.shared.journal.append(event));
     }

@@ -26,7 +26,7 @@ use crate::session::Session;
 use crate::tool::{AnyTool, Definition, Required, Tool, ToolError, ToolFault};
 use bailiwick_guardrails::arguments::ArgumentRules;
 use bailiwick_guardrails::{Call, Consent, Rules};
-use bailiwick_journal::{Journal, JournalFault};
+use bailiwick_journal::{Journal, JournalFault, Redaction};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -97,6 +97,7 @@ pub struct RegistryBuilder {
     enforces_policies: bool,
     on_denied: Option<OnDenied>,
     audits: bool,
+    recorded: Option<Redaction>,
 }
 
 impl Registry {
@@ -113,6 +114,7 @@ impl Registry {
             enforces_policies: true,
             on_denied: None,
             audits: false,
+            recorded: None,
         }
     }
 
@@ -365,6 +367,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Records the arguments of calls beside their digest, with what looks secret taken out.
+    #[must_use]
+    pub fn record_arguments(mut self, redaction: Redaction) -> Self {
+        self.recorded = Some(redaction);
+        self
+    }
+
     /// Names who is asked for consent.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver) -> Self {
@@ -433,7 +442,8 @@ impl RegistryBuilder {
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
         let (session, journal, on_denied, audits) = (self.session, self.journal, self.on_denied, self.audits);
-        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits });
+        let recorded = self.recorded;
+        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits, recorded });
         let gate = Gate::new(shared, entries, self.interceptors);
         let threads = CallThreads::new();
         let minted = Mutex::new(HashMap::new());

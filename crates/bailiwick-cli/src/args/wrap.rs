@@ -96,6 +96,10 @@ pub(crate) struct Wrap {
     /// Record every file that the server was refused, too. Each open and each stat takes some microseconds more.
     #[arg(long)]
     pub(crate) tell: bool,
+    /// Record the arguments of calls, up to 4 KB of each. Values under names such as `password`, tokens of known shapes and the
+    /// server's own secrets are taken out; what else is private stays. Without this, their digest alone is recorded.
+    #[arg(long)]
+    pub(crate) record_arguments: bool,
     /// Record nothing.
     #[arg(long)]
     pub(crate) no_journal: bool,

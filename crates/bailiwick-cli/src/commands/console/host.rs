@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace};
+use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace, OneTimeCode};
 use bailiwick_journal::format::Event;
 use bailiwick_pins::{PinnedSubject, ServerSurface};
 use bailiwick_policy::capability::Capability;
@@ -15,11 +15,22 @@ use crate::commands::hook::act;
 use crate::commands::{pins, ps};
 use crate::output::{self, Existing};
 use crate::pin_store::{PinFile, PinnedServer};
-use crate::{facts, running};
+use crate::{facts, running, terminal};
 
 /// This machine, and the manifests of the sessions that were seen to run.
-#[derive(Debug, Default)]
-pub(super) struct ThisHost(Mutex<BTreeMap<String, ManifestPlace>>);
+#[derive(Debug)]
+pub(super) struct ThisHost {
+    /// The address of the page.
+    page: String,
+    known: Mutex<BTreeMap<String, ManifestPlace>>,
+}
+
+impl ThisHost {
+    /// For a page at this address.
+    pub(super) fn new(page: String) -> Self {
+        Self { page, known: Mutex::default() }
+    }
+}
 
 fn fault(error: impl std::fmt::Display) -> HostFault {
     HostFault(format!("{error:#}"))
@@ -32,7 +43,7 @@ impl ConsoleHost for ThisHost {
 
     fn servers(&self) -> Result<Vec<Value>, HostFault> {
         let all = running::all().map_err(fault)?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for server in &all {
             if let (Some(session), Some(file), Some(project)) =
                 (&server.session, &server.manifest, &server.project)
@@ -56,7 +67,7 @@ impl ConsoleHost for ThisHost {
 
     fn manifest_of(&self, session: &str) -> Option<ManifestPlace> {
         drop(self.servers());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
     }
 
     fn replace_file(&self, file: &Path, text: &str) -> Result<(), HostFault> {
@@ -70,6 +81,10 @@ impl ConsoleHost for ThisHost {
 
     fn forget_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {
         change_grant(place, |server| server.grant_less(&place.project, tool, lines))
+    }
+
+    fn show_code(&self, code: &OneTimeCode) {
+        terminal::remark(&format!("a page was opened; the next one: {}#code={}\n", self.page, code.reveal()));
     }
 
     fn record(&self, event: Event) {

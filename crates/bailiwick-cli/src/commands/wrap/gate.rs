@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bailiwick_guard::{Registry, Rules, Session};
-use bailiwick_journal::Journal;
+use bailiwick_journal::{Journal, Redaction};
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
 use bailiwick_manifest::{ArgumentRule, Checked, Condition, Tool};
 use bailiwick_mcp::Tools;
@@ -52,6 +52,14 @@ impl Gate {
             builder.tool_with(RemoteTool::new(tool.name()), rules)
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
+        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
+        let secrets = known_secrets(server, given.clone());
+        let builder = if args.record_arguments {
+            let secrets = secrets.iter().map(|(_, value)| value.clone()).collect();
+            builder.record_arguments(Redaction { secrets, ..Redaction::default() })
+        } else {
+            builder
+        };
         let tools = match &args.guardrails {
             None => Tools::Plain(builder.build()?),
             Some(file) => match guarded(file, builder)? {
@@ -60,8 +68,8 @@ impl Gate {
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));
-        let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
-        let redactor = Arc::new(redactor(server, given.clone()));
+        let redactor =
+            Arc::new(Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
         let in_flight = no_calls();
         let of_base = if server.groups.is_empty() { Arc::clone(&in_flight) } else { no_calls() };
         Ok(Self {
@@ -117,12 +125,11 @@ fn marks(tool: &Tool) -> Vec<String> {
     tool.arguments().keys().cloned().chain(ruled).collect()
 }
 
-/// Finds the values of the variables that the server is given as secrets.
-fn redactor(server: &WrappedServer, given: Option<(String, String)>) -> Redactor {
+/// The variables that the server is given as secrets, with their values.
+fn known_secrets(server: &WrappedServer, given: Option<(String, String)>) -> Vec<(String, String)> {
     let names = server.asked.plan.environment().injected.iter().map(|name| &*name.value);
-    let secrets: Vec<(String, String)> = names
+    names
         .filter_map(|name| Some((name.to_owned(), facts::variable_of_caller(name)?.into_string().ok()?)))
         .chain(given)
-        .collect();
-    Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        .collect()
 }
