@@ -115,7 +115,7 @@ export function watched(context) {
 }
 
 export async function entered(browser, served, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce", ...options });
   context.seen = watched(context);
   const page = await context.newPage();
   await page.goto(served.link);

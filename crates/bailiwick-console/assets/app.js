@@ -32,7 +32,7 @@ let lostSince = 0;
 function notice() {
 	if (data.status === "over") return "This console was started again, and this page is not let in any more. Open its new link:";
 	if (lostSince && Date.now() - lostSince > 1500) return `Not connected since ${clock(lostSince * 1000)}: what you see may be out of date. If the console has ended, start it again:`;
-	return watchesOnly() && data.status === "live" ? "Read-only: this console was started with --watch. Nothing can be answered or changed here." : "";
+	return watchesOnly() && data.status === "live" ? "Read-only: this console was started with --watch." : "";
 }
 
 function toast(text, cls = "") {
@@ -93,7 +93,7 @@ function open(links) {
 	view = { id: found[0], query, ...found[2].mount(root, { toast, query: new URLSearchParams(query || ""), failed: (fault) => toast(fault.message, "bad") }) };
 }
 
-// What there is: state, and the newest events. What cannot be read is said, in place of a view that shows nothing.
+// State and the newest events. A journal that cannot be read leaves the rest.
 async function load() {
 	const limit = Number(new URLSearchParams(location.search).get("limit")) || 3000;
 	const [recent, state] = await Promise.all([get("/api/events?limit=" + limit).catch((fault) => { if (fault.status !== 500) throw fault; data.fault = fault.message; }), get("/api/state")]);

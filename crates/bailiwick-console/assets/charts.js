@@ -19,7 +19,7 @@ function columns(events, seconds) {
 	return found;
 }
 
-const axis = (seconds, top, width) => [0, .25, .5, .75, 1].map((part) => {
+const axis = (seconds, top, width) => (width < 500 ? [0, .5, 1] : [0, .25, .5, .75, 1]).map((part) => {
 	const x = part * width;
 	return [s("path", { d: `M${x} 20V164`, stroke: "var(--line)" }), s("text", { x, y: 180, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, part === 1 ? "now" : clock((Date.now() - (1 - part) * seconds * 1000) * 1000))];
 }).concat(s("path", { d: `M0 160H${width}`, stroke: "var(--line2)" }), s("text", { x: 0, y: 10 }, top));

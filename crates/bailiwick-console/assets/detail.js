@@ -7,7 +7,7 @@ import { title, tone, serverOf, reasonOf, related, summary, watchesOnly, isDenie
 const HELD = { kernel: "allow", mediated: "allow", advisory: "warn", unsupported: "plain" };
 const hash = (text) => e("code.hash", seen(text));
 const section = (name, ...kids) => e("section", e("h3", name), kids);
-const pair = (name, value) => value !== undefined && value !== null && value !== "" && [e("dt", name), e("dd", value instanceof Node ? value : seen(value))];
+const pair = (name, value) => value != null && value !== "" && [e("dt", name), e("dd", value instanceof Node ? value : seen(value))];
 
 function body(event) {
 	if (event.args) {
@@ -54,7 +54,7 @@ function propose(root, event, ctx) {
 		const confirm = h("button.primary", { key: "confirm", disabled: watchesOnly(), click: async () => {
 			try { done(await post("/api/grant/apply", { ...asked, after: found.after })); } catch (fault) { ctx.failed(fault); start(); }
 		} }, "Grant this");
-		refill(root, e("div.panel", e("h3", "Grant this to ", seen(found.tool, { most: 80 }), "?"), e("p.faint", seen(found.file, { most: 300 })),
+		refill(root, e("div.panel", e("h3", "Grant this to ", seen(found.tool, { most: 80 }), "?"), e("p.faint", found.is_new && "Your own copy of the shipped manifest takes its place: ", seen(found.file, { most: 300 })),
 			patch("The change of the manifest", found.patch),
 			e("h4", "What a reviewer asks"),
 			e("ul.questions", found.questions.map(({ question, evidence }) => e("li", pill(evidence ? "deny" : "plain", evidence ? "yes" : "no"), e("div", seen(question), evidence && e("small", seen(evidence)))))),

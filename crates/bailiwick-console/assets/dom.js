@@ -6,7 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, props, kids) {
 	for (const [name, value] of Object.entries(props || {})) {
-		if (value === undefined || value === null || value === false) continue;
+		if (value == null || value === false) continue;
 		if (typeof value === "function") node.addEventListener(name, value);
 		else if (name === "value") node.value = value;
 		else node.setAttribute(SHORT[name] || name, value === true ? "" : String(value));
@@ -17,7 +17,7 @@ function fill(node, props, kids) {
 
 export function add(node, ...kids) {
 	for (const kid of [kids].flat(Infinity)) {
-		if (kid === undefined || kid === null || kid === false) continue;
+		if (kid == null || kid === false) continue;
 		node.append(kid instanceof Node ? kid : document.createTextNode(String(kid)));
 	}
 	return node;
@@ -35,12 +35,13 @@ export const e = (tag, ...kids) => h(tag, null, kids);
 export const s = (tag, props, ...kids) => fill(document.createElementNS(SVG, tag), props, kids);
 export const empty = (node) => { while (node.firstChild) node.removeChild(node.firstChild); return node; };
 
-// Replaces what is in `root`; the control that had the focus, known by its data-key, has it again.
+// Replaces what is in `root`; the control that had the focus has it again.
 export function refill(root, ...kids) {
 	const active = document.activeElement;
-	const key = active && root.contains(active) ? active.getAttribute("data-key") : null;
+	const named = (node) => node.getAttribute("data-key") || node.getAttribute("href");
+	const key = active && root.contains(active) ? named(active) : null;
 	add(empty(root), kids);
-	if (key) for (const node of root.querySelectorAll("[data-key]")) if (node.getAttribute("data-key") === key) { node.focus(); break; }
+	if (key) for (const node of root.querySelectorAll("[data-key],[href]")) if (named(node) === key) return node.focus({ preventScroll: true });
 }
 
 const ODD = /[\p{C}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u;
@@ -94,14 +95,14 @@ export function ago(us) {
 	if (sec < 60) return "just now";
 	if (sec < 3600) return `${Math.floor(sec / 60)} min ago`;
 	if (sec < 86400) return `${Math.floor(sec / 3600)} h ago`;
-	return `${plural(Math.floor(sec / 86400), "day")} ago`;
+	return `${Math.floor(sec / 86400)} d ago`;
 }
 
 const ICONS = {
 	now: "M3 12h4l3-8 4 16 3-8h4", stream: "M4 6h16M4 12h16M4 18h10", waiting: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18",
 	drift: "M7 4v16M17 4v16M7 8h10M7 16h10", map: "M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 9", charts: "M4 20V4M4 20h16M8 16v-4M12 16V8M16 16v-6",
 	journal: "M6 3h10l3 3v15H6zM9 9h7M9 13h7M9 17h4", allow: "M5 12.5l4.5 4.5L19 7.5", deny: "M6 6l12 12M18 6L6 18", ask: "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.5",
-	info: "M12 11v6M12 7.5v.5", pause: "M9 5v14M15 5v14", play: "M7 5l11 7-11 7z", bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 2h-15zM10.5 21h3",
+	info: "M12 11v6M12 7.5v.5", bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 2h-15zM10.5 21h3",
 	search: "M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M15.5 15.5L20 20", shield: "M5 4h14v9c0 4.5-3 7-7 8.5-4-1.5-7-4-7-8.5z",
 };
 export const icon = (name) => s("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: ICONS[name] || ICONS.info }));

@@ -4,7 +4,7 @@ import { h, e, seen, refill, nothing, pill, plural, icon } from "/dom.js";
 import { post } from "/link.js";
 import { drifted, pins, watchesOnly } from "/store.js";
 
-const pretty = (value) => value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2);
+const pretty = (value) => value == null ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2);
 
 // The lines of one side; those that the other side does not have are marked.
 function side(label, text, other, cls) {
@@ -28,10 +28,10 @@ const grant = (one) => e("section.change", e("header", pill("deny", "widens"), e
 function card(server, ctx) {
 	const accept = h("button.primary", { key: server.identity, disabled: watchesOnly(), click: async () => {
 		accept.disabled = true;
-		try { await post("/api/pins/accept", { identity: server.identity, seen: server.seen }); ctx.toast("Accepted: " + server.name, "good"); } catch (fault) { accept.disabled = false; ctx.failed(fault); }
+		try { await post("/api/pins/accept", { identity: server.identity, seen: server.seen }); ctx.toast(`Accepted: ${server.name}. It counts when the client starts the server again.`, "good"); } catch (fault) { accept.disabled = false; ctx.failed(fault); }
 	} }, "Accept what is shown");
 	const widens = server.grants.length > 0 || server.changes.some((one) => one.drift === "widening");
-	return e("article.card.drift", e("header", h("span", { class: "tag " + (widens ? "deny" : "warn") }, icon(widens ? "deny" : "ask")), e("h2", seen(server.name, { most: 100 })), e("span.faint", widens ? "its tools that changed are refused until you accept" : "nothing became wider"), e("span.push"), accept),
+	return e("article.card.drift", e("header", h("span", { class: "tag " + (widens ? "deny" : "warn") }, icon(widens ? "deny" : "ask")), e("h2", seen(server.name, { most: 100 })), e("span.faint", widens ? "what changed is refused until you accept, and the client starts the server again" : "nothing became wider"), e("span.push"), accept),
 		e("p.faint.small", seen(server.identity, { most: 300 })), server.grants.map(grant), server.changes.map(change));
 }
 

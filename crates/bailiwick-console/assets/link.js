@@ -3,7 +3,6 @@
 
 let token = null;
 const channel = new BroadcastChannel("bailiwick-console");
-const listeners = new Set();
 
 class Refused extends Error {
 	constructor(status, why) { super(why); this.status = status; }
@@ -29,7 +28,6 @@ export async function enter() {
 export const keep = (value) => { token = value; };
 channel.addEventListener("message", ({ data }) => {
 	if (data.want === "token" && token) channel.postMessage({ token });
-	if (data.frame) for (const tell of listeners) tell(data.frame);
 });
 
 function borrowed() {
@@ -55,22 +53,29 @@ export const post = async (path, body) => (await ask(path, body)).json();
 
 // Frames of the stream, in order. One page reads it, under a lock that all share; the others are told by that page.
 export function follow({ cursor, frame, status }) {
-	let last = performance.now(), leads = false;
+	let last = performance.now(), leads = false, word = "connecting";
+	const say = (now) => { status(word = now); channel.postMessage({ status: now }); };
 	const told = (data, own) => {
 		last = performance.now();
 		if (own) channel.postMessage({ frame: data });
 		frame(data);
 	};
-	listeners.add((data) => told(data, false));
+	// The page that reads the stream says how it is connected: those that are told by it are so too.
+	channel.addEventListener("message", ({ data }) => {
+		if (data.frame) told(data.frame, false);
+		if (data.status && !leads) status(data.status);
+		if (data.want && leads) say(word);
+	});
+	channel.postMessage({ want: "status" });
 	const lead = (steal) => navigator.locks.request("bailiwick-stream", steal ? { steal: true } : {}, async () => {
 		leads = true;
 		let pause = 250;
 		for (;;) {
 			const began = performance.now();
-			try { await read(cursor(), (data) => told(data, true), () => status("live")); } catch (fault) {
-				if (fault.status === 401) { status("over"); return; }
+			try { await read(cursor(), (data) => told(data, true), () => say("live")); } catch (fault) {
+				if (fault.status === 401) { say("over"); return; }
 			}
-			status("away");
+			say("away");
 			pause = performance.now() - began > 5000 ? 250 : Math.min(pause * 2, 5000);
 			await new Promise((done) => setTimeout(done, pause));
 		}

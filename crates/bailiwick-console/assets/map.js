@@ -44,7 +44,7 @@ function picture(server, narrow) {
 	}
 	const height = Math.max(y + 16, tools.length * 44 + 40);
 	const left = new Map(tools.map((tool, at) => [tool, height / 2 + (at - (tools.length - 1) / 2) * 44]));
-	const text = (x, at, words, fill, more) => s("text", { x, y: at, fill, "font-size": 12, "font-family": "ui-monospace, Menlo, Consolas, monospace", "dominant-baseline": "middle", ...more }, words);
+	const text = (x, at, words, fill, more) => s("text", { x, y: at, fill, "font-size": 12, "font-family": "monospace", "dominant-baseline": "middle", ...more }, words);
 	return s("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height}`, role: "img", label: `What ${spelt(server.name)} may touch, and what it touched: ${plural(lines.length, "resource")}` },
 		s("rect", { width, height, fill: ink.card }),
 		all.map((one) => {
@@ -83,7 +83,7 @@ export function mount(root, ctx) {
 		choose.hidden = keep.hidden = !server;
 		if (!server || !edges(server).length) return refill(sheet, nothing("map", server ? "Nothing was declared or touched" : "There is no server to draw", e("p", "The map shows the tools of a server and the files, hosts, programs and variables that they may touch, and those that they did.")));
 		const ink = inks();
-		refill(sheet, e("div.legend", sample(null, ink.accent, "used"), sample("7 5", ink.line2, "declared, not used"), sample("3 5", ink.bad, "denied"), edges(server).length > MOST && e("span", `${number(edges(server).length - MOST)} more are not drawn`)), h("div.card.map", { tabindex: "0", role: "group", label: "The map" }, picture(server, innerWidth <= 720)));
+		refill(sheet, e("div.legend", sample(null, ink.accent, "used"), sample("7 5", ink.line2, "declared, not used"), sample("3 5", ink.bad, "denied"), edges(server).length > MOST && e("span", `${number(edges(server).length - MOST)} more are not drawn`)), h("div.card.map", { key: "map", tabindex: "0", role: "group", label: "The map" }, picture(server, innerWidth <= 720)));
 	};
 	draw();
 	dark.addEventListener("change", draw);

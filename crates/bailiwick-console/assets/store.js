@@ -3,8 +3,7 @@
 const last = new Map();
 const sessions = new Map();
 const watchers = new Set();
-// `since`: where the journal goes on before the oldest event that is here, that event's time. `before`: how many were put before
-// those that came first.
+// `since`: the time of the oldest event, if there are older ones elsewhere. `before`: how many came by `prepend`.
 export const data = { events: [], cursor: {}, state: null, waiting: { all: [] }, status: "connecting", unreadable: [], since: 0, before: 0 };
 
 export const watch = (act) => { watchers.add(act); };
@@ -111,7 +110,7 @@ const TITLES = {
 	"session-started": "Session began", "session-ended": "Session ended", fault: "Fault",
 };
 export const title = (event) => TITLES[event.kind] || "Event";
-export const reasonOf = (event) => (event.reason || "").split(" (granted: ", 1)[0];
+export const reasonOf = (event) => (event.reason || "").split(" (granted: ", 1)[0].replace(/^Tool '.*?' denied by policy: /, "");
 export function summary(event) {
 	if (event.kind === "tool-finished" && !event.reason) return event.decision === "deny" ? "refused" : "answered";
 	if (isCall(event)) return reasonOf(event) || event.args || "called";

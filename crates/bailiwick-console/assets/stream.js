@@ -44,7 +44,7 @@ export function mount(root, ctx) {
 
 	const setPaused = (value) => {
 		paused = value;
-		refill(pause, icon(paused ? "play" : "pause"), paused ? "Resume" : "Pause");
+		refill(pause, paused ? "Resume" : "Pause");
 		pause.setAttribute("aria-pressed", String(paused));
 		if (!paused) { held = 0; more(); }
 		tell();

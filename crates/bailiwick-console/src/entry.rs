@@ -54,7 +54,12 @@ impl Entry {
     }
 
     /// Lets a page in, and has the next code shown.
-    pub(crate) async fn answer(&self, head: &Parts, body: Incoming, show: impl FnOnce(&OneTimeCode)) -> Reply {
+    pub(crate) async fn answer(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        show: impl FnOnce(&OneTimeCode),
+    ) -> Reply {
         if head.method != Method::POST {
             return Reply::refused(StatusCode::METHOD_NOT_ALLOWED, "the code is sent with POST");
         }

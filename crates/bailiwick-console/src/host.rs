@@ -22,6 +22,23 @@ pub struct ManifestPlace {
     pub identity: String,
     /// The directory that it was started in.
     pub project: String,
+    /// The manifest that is shipped, where the file is to be the user's own copy of it and is not there yet.
+    pub shipped: Option<String>,
+}
+
+impl ManifestPlace {
+    /// What holds the server now.
+    pub(crate) fn text(&self) -> std::io::Result<String> {
+        match (std::fs::read_to_string(&self.file), &self.shipped) {
+            (Err(error), Some(text)) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.clone()),
+            (read, _) => read,
+        }
+    }
+
+    /// Whether there is no file yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.shipped.is_some() && std::fs::symlink_metadata(&self.file).is_err()
+    }
 }
 
 /// The program that serves a console.
@@ -56,6 +73,12 @@ pub trait ConsoleHost: Send + Sync + 'static {
     /// # Errors
     /// If that is refused or fails.
     fn replace_file(&self, file: &std::path::Path, text: &str) -> Result<(), HostFault>;
+
+    /// Removes a file that [`replace_file`](Self::replace_file) made.
+    ///
+    /// # Errors
+    /// If that is refused or fails.
+    fn remove_file(&self, file: &std::path::Path) -> Result<(), HostFault>;
 
     /// Notes that a person granted these lines to a tool, so that the server's next start is no question.
     ///

@@ -239,9 +239,7 @@ impl Gate {
             counted.return_run();
             return Err(Stop::deny(call, spent()));
         }
-        let event = entry
-            .event(RecordKind::ToolCalled)
-            .with_decision(Decision::Allow);
+        let event = entry.event(RecordKind::ToolCalled).with_decision(Decision::Allow);
         let event = self.shared.with_arguments(event, &call);
         let called = self.shared.journal.append(event);
         match called.and_then(|ack| self.record_demand(entry, ack.seq).map(|()| ack)) {
@@ -383,10 +381,7 @@ impl Gate {
             Some(entry) => entry.event(RecordKind::CapabilityDenied),
             None => Event::new(RecordKind::CapabilityDenied).with_tool(&call.tool),
         };
-        let event = event
-            .with_decision(Decision::Deny)
-            .with_code(code)
-            .with_reason(reason);
+        let event = event.with_decision(Decision::Deny).with_code(code).with_reason(reason);
         let event = self.shared.with_arguments(event, call);
         let event = grant.into_iter().fold(event, Event::with_capability);
         drop(self.shared.journal.append(event));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Top) -> anyhow::Result<Answer> {
     if args.once || !terminal::is_terminal() {
         return Ok(Answer::result(Exit::Fine, table(denials, PRINTED)?));
     }
-    let draw = move |size| Ok(table(denials, size)? + &style::faint("\nq quits\n"));
+    let draw = move |size| Ok(format!("{}\n{}", table(denials, size)?, style::faint("q quits")));
     Ok(Answer { exit: Exit::Fine, out: Out::Screen(Drawn(Box::new(draw))), complaint: String::new() })
 }
 
@@ -73,7 +73,7 @@ fn table(denials: usize, size: ScreenSize) -> anyhow::Result<String> {
         let _ = writeln!(text, "and {} more: `bailiwick ps`", hidden.len());
     }
     if servers.is_empty() {
-        let hint = "no wrapped server runs; `bailiwick install --servers` puts your clients' servers behind Bailiwick";
+        let hint = "no wrapped server runs; `bailiwick install --servers` wraps those of your clients";
         let _ = writeln!(text, "{}", short(hint, size.columns));
     }
     let _ = writeln!(text, "\n{}", style::faint("LAST DENIALS"));
@@ -103,7 +103,7 @@ fn row(server: &RunningServer, columns: usize) -> String {
     };
     let denied = format!("{:>7}", server.denials);
     let denied = if server.denials == 0 { denied } else { style::error(&denied) };
-    let name = format!("{:<NAME$}", short(&server.name, NAME));
+    let name = padded(&server.name, NAME);
     let memory = format!("{} MB", megabytes(own + others));
     let pins = paint(&pins) + &" ".repeat(12_usize.saturating_sub(pins.chars().count()));
     let row = format!(
@@ -130,12 +130,10 @@ fn denial(record: &Record, servers: &[RunningServer], now: u64, columns: usize) 
     let tool = tool.or_else(|| of_session().map(|server| &*server.name)).unwrap_or("-");
     let reason = event.and_then(|event| event.reason()).unwrap_or_default();
     let reason = reason.split(" (granted: ").next().unwrap_or_default();
+    // The tool stands before it already.
+    let reason = reason.split_once("' denied by policy: ").map_or(reason, |(_, rest)| rest);
     let when = moment::ago(record.time(), now);
-    format!(
-        "{when:>9}  {:<TOOL$} {}",
-        short(tool, TOOL),
-        short(reason, columns.saturating_sub(BEFORE_REASON))
-    )
+    format!("{when:>9}  {} {}", padded(tool, TOOL), short(reason, columns.saturating_sub(BEFORE_REASON)))
 }
 
 /// The newest denials of the newest sessions, oldest first.
@@ -159,10 +157,52 @@ fn last_denials(count: usize) -> anyhow::Result<Vec<Record>> {
     Ok(all)
 }
 
+/// As many columns as there are, and no more.
+fn padded(text: &str, columns: usize) -> String {
+    let text = short(text, columns);
+    let rest = columns.saturating_sub(text.chars().map(columns_of).sum());
+    text + &" ".repeat(rest)
+}
+
 fn short(text: &str, most: usize) -> String {
     let text = escape::line(text);
-    if text.chars().count() <= most {
+    if text.chars().map(columns_of).sum::<usize>() <= most {
         return text;
     }
-    text.chars().take(most.saturating_sub(1)).collect::<String>() + "…"
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += columns_of(*c);
+        used <= most
+    });
+    kept.collect::<String>() + "…"
+}
+
+/// How many columns a terminal takes for a character: two for those of East Asia and for pictures.
+const fn columns_of(c: char) -> usize {
+    match c {
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff01}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_take_the_columns_that_they_are_given() {
+        assert_eq!(padded("notes", 8), "notes   ");
+        assert_eq!(padded("notes-server", 8), "notes-s…");
+        assert_eq!(padded("日本語", 8), "日本語  ");
+        assert_eq!(padded("日本語の名前", 8), "日本語… ");
+        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb          ");
+    }
 }

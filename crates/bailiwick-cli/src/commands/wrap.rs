@@ -37,7 +37,7 @@ use bailiwick_policy::plan::Plan;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
-pub(super) use self::choose::has_manifest;
+pub(super) use self::choose::{has_manifest, only_shipped};
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;

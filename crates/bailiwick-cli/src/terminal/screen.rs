@@ -3,7 +3,7 @@
 //! What was on the terminal before is there again afterwards, however it ends: by `q`, by a signal or by a fault. How the
 //! cursor moves does not depend on colours: without them the text is plain, and the screen is the same.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -88,7 +88,8 @@ impl Screen {
 
     /// From the upper left corner, line by line; what was there is cleared. One write, so that nothing flickers.
     fn draw(text: &str, colour: clap::ColorChoice) -> anyhow::Result<()> {
-        let is_plain = AutoStream::new(std::io::stdout(), choice(colour)).current_choice() == ColorChoice::Never;
+        let is_plain =
+            AutoStream::new(std::io::stdout(), choice(colour)).current_choice() == ColorChoice::Never;
         let text = if is_plain { strip_str(text).to_string() } else { text.to_owned() };
         let lines = text.trim_end_matches('\n').replace('\n', "\u{1b}[K\r\n");
         write_plainly(&format!("\u{1b}[H{lines}\u{1b}[K\u{1b}[J"))
@@ -98,10 +99,15 @@ impl Screen {
     fn is_told_to_end(&self) -> bool {
         let stdin = std::io::stdin();
         let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
-        let heard = if self.keys.is_some() { poll(&mut asked, Some(&PAUSE)) } else { poll(&mut [], Some(&PAUSE)) };
-        let mut key = [0];
-        heard.is_ok_and(|count| count > 0)
-            && stdin.lock().read(&mut key).is_ok_and(|read| read == 0 || matches!(key, [b'q' | b'Q' | 4]))
+        let heard =
+            if self.keys.is_some() { poll(&mut asked, Some(&PAUSE)) } else { poll(&mut [], Some(&PAUSE)) };
+        if !heard.is_ok_and(|count| count > 0) {
+            return false;
+        }
+        let mut keys = [0; 32];
+        let read = rustix::io::read(&stdin, &mut keys).unwrap_or(0);
+        // A terminal that is gone has no more keys.
+        read == 0 || keys.iter().take(read).any(|key| matches!(key, b'q' | b'Q' | 4))
     }
 }
 
@@ -110,7 +116,7 @@ impl Drop for Screen {
         // There is nothing to do about a terminal that is gone.
         drop(write_plainly(LEAVE));
         if let Some(keys) = &self.keys {
-            drop(rustix::termios::tcsetattr(std::io::stdin(), OptionalActions::Flush, keys));
+            let _given_back = rustix::termios::tcsetattr(std::io::stdin(), OptionalActions::Flush, keys);
         }
     }
 }

@@ -126,7 +126,15 @@ async fn room_with_tool(tool: &str) -> Room {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_name_of_a_tool_grants_nothing_but_its_own_line() {
-    for tool in ["x'\"]\ncapabilities = ['fs:write:/**']\n", "[[tools]]", "${HOME}", "a\u{202e}b", "\u{0}", "{{x}}", "read"] {
+    for tool in [
+        "x'\"]\ncapabilities = ['fs:write:/**']\n",
+        "[[tools]]",
+        "${HOME}",
+        "a\u{202e}b",
+        "\u{0}",
+        "{{x}}",
+        "read",
+    ] {
         let room = room_with_tool(tool).await;
         let before = std::fs::read_to_string(room.dir.path().join("m.toml")).unwrap();
         let seen = post(&room.at, "/api/grant/preview", r#"{"session":"s","seq":0}"#).await.json();
@@ -149,7 +157,8 @@ async fn of_two_pages_that_answer_one_is_heard() {
         let (id, digest) = room.wait_for("server/tool", &format!("{{\"round\":{round}}}"), true);
         let said = |answer: &str| json!({ "id": id, "digest": digest, "answer": answer }).to_string();
         let (yes, no) = (said("once"), said("deny"));
-        let (one, other) = tokio::join!(post(&room.at, "/api/answer", &yes), post(&room.at, "/api/answer", &no));
+        let (one, other) =
+            tokio::join!(post(&room.at, "/api/answer", &yes), post(&room.at, "/api/answer", &no));
         let mut statuses = [one.status, other.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", one.body, other.body);
@@ -177,7 +186,8 @@ async fn what_has_expired_is_not_allowed_any_more() {
 async fn a_console_that_watches_has_no_way_to_write() {
     let room = Room::watching().await.entered().await;
     let manifest = room.dir.path().join("m.toml");
-    std::fs::write(&manifest, "name = 'n'\nversion = '1'\n\n[[tools]]\nname = 'read'\ncapabilities = []\n").unwrap();
+    std::fs::write(&manifest, "name = 'n'\nversion = '1'\n\n[[tools]]\nname = 'read'\ncapabilities = []\n")
+        .unwrap();
     let journal = room.journal("s");
     let denial = Event::new(RecordKind::CapabilityDenied).with_tool("read").with_decision(Decision::Deny);
     journal.append(denial.with_capability("fs:read:/b".to_owned())).unwrap();

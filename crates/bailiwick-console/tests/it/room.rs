@@ -18,6 +18,10 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Address, post};
 
+/// The manifest that is shipped for the server of the session `shipped`.
+pub(crate) const SHIPPED: &str =
+    "name = 'n'\nversion = '1'\n\n[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/shipped/**']\n";
+
 /// What a console did to its host.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
@@ -52,12 +56,21 @@ impl ConsoleHost for TestHost {
     }
 
     fn manifest_of(&self, session: &str) -> Option<ManifestPlace> {
+        let shipped = match session {
+            "s" => None,
+            "shipped" => Some(SHIPPED.to_owned()),
+            _ => return None,
+        };
         let file = self.manifest.clone();
-        (session == "s").then(|| ManifestPlace { file, identity: "i".to_owned(), project: "/p".to_owned() })
+        Some(ManifestPlace { file, identity: "i".to_owned(), project: "/p".to_owned(), shipped })
     }
 
     fn replace_file(&self, file: &Path, text: &str) -> Result<(), HostFault> {
         std::fs::write(file, text).map_err(|error| HostFault(error.to_string()))
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<(), HostFault> {
+        std::fs::remove_file(file).map_err(|error| HostFault(error.to_string()))
     }
 
     fn note_grant(&self, _: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {

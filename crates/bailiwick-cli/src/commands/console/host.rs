@@ -1,7 +1,7 @@
 //! What a console is told of this machine, and what it has written here.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace, OneTimeCode};
@@ -12,6 +12,7 @@ use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
 
 use crate::commands::hook::act;
+use crate::commands::wrap::only_shipped;
 use crate::commands::{pins, ps};
 use crate::output::{self, Existing};
 use crate::pin_store::{PinFile, PinnedServer};
@@ -22,7 +23,30 @@ use crate::{facts, running, terminal};
 pub(super) struct ThisHost {
     /// The address of the page.
     page: String,
-    known: Mutex<BTreeMap<String, ManifestPlace>>,
+    known: Mutex<BTreeMap<String, KnownServer>>,
+}
+
+/// What is remembered of a server, by its session: it may have ended when a person looks.
+#[derive(Debug, Clone)]
+struct KnownServer {
+    manifest: Option<PathBuf>,
+    identity: String,
+    project: String,
+}
+
+impl KnownServer {
+    /// The file that holds it, or the one that would in place of what is shipped.
+    fn place(self) -> Option<ManifestPlace> {
+        let Self { manifest, identity, project } = self;
+        let (file, shipped) = match manifest {
+            Some(file) => (file, None),
+            None => {
+                let (name, text) = only_shipped(&identity, Path::new(&project))?;
+                (facts::server_manifests()?.join(format!("{name}.toml")), Some(text.to_owned()))
+            }
+        };
+        Some(ManifestPlace { file, identity, project, shipped })
+    }
 }
 
 impl ThisHost {
@@ -45,11 +69,10 @@ impl ConsoleHost for ThisHost {
         let all = running::all().map_err(fault)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for server in &all {
-            if let (Some(session), Some(file), Some(project)) =
-                (&server.session, &server.manifest, &server.project)
-            {
+            if let (Some(session), Some(project)) = (&server.session, &server.project) {
                 let (identity, project) = (server.identity.clone(), project.clone());
-                known.insert(session.clone(), ManifestPlace { file: file.clone(), identity, project });
+                let manifest = server.manifest.clone();
+                known.insert(session.clone(), KnownServer { manifest, identity, project });
             }
         }
         Ok(all.iter().map(ps::as_json).collect())
@@ -67,12 +90,20 @@ impl ConsoleHost for ThisHost {
 
     fn manifest_of(&self, session: &str) -> Option<ManifestPlace> {
         drop(self.servers());
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned();
+        known?.place()
     }
 
     fn replace_file(&self, file: &Path, text: &str) -> Result<(), HostFault> {
-        output::write(file, text, Existing::Replace)
+        let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.map_err(anyhow::Error::from)
+            .and_then(|()| output::write(file, text, Existing::Replace).map_err(anyhow::Error::from))
             .map_err(|error| HostFault(format!("cannot write `{}`: {error}", file.display())))
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<(), HostFault> {
+        std::fs::remove_file(file)
+            .map_err(|error| HostFault(format!("cannot remove `{}`: {error}", file.display())))
     }
 
     fn note_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {
