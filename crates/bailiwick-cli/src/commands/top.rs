@@ -14,7 +14,7 @@ use crate::args::console::Top;
 use crate::pin_store::PinFile;
 use crate::render::{escape, style};
 use crate::running::{self, RunningServer};
-use crate::terminal::ScreenSize;
+use crate::terminal::{ScreenSize, columns_of};
 use crate::{facts, moment, terminal};
 
 /// How many of the newest sessions are looked at for denials.
@@ -175,22 +175,6 @@ fn short(text: &str, most: usize) -> String {
         used <= most
     });
     kept.collect::<String>() + "…"
-}
-
-/// How many columns a terminal takes for a character: two for those of East Asia and for pictures.
-const fn columns_of(c: char) -> usize {
-    match c {
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff01}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ fn the_pictures_of_the_documents_can_be_made() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let documents = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/console");
     for name in ["now.png", "waiting.png", "grant.png"] {
-        let [fresh, kept] = [made.path(), &documents].map(|directory| {
+        let [fresh, kept] = [made.path(), documents.as_path()].map(|directory| {
             let bytes = std::fs::read(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{name} is no picture of a page");
             bytes[16..24].to_vec()

@@ -33,7 +33,12 @@ fn on_terminal(home: &tempfile::TempDir, options: &str, rows: usize, columns: us
     );
     let mut command = Command::new("/usr/bin/timeout");
     command.args(["60", "/usr/bin/script", "-qec", &line, "/dev/null"]);
-    command.env_clear().env("HOME", home.path()).env("PATH", "/usr/bin:/bin").env("TERM", "xterm-256color");
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", "/usr/bin:/bin")
+        .env("TERM", "xterm-256color")
+        .env("SHELL", "/bin/bash");
     let mut child =
         command.current_dir(home.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
