@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import net from "node:net";
 import path from "node:path";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -58,6 +59,7 @@ export class World {
     const child = this.start(["console", ...args]);
     let said = "";
     child.stderr.on("data", (some) => { said += some; });
+    child.said = () => said;
     child.link = await until("the console says its address", () => (/http:\/\/127\.0\.0\.1:\d+\/#code=[0-9a-f]+/.exec(said) || [])[0]);
     child.origin = new URL(child.link).origin;
     return child;
@@ -87,32 +89,38 @@ export class World {
   async browser() {
     const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-headless-shell"].find(existsSync);
     const { chromium: driver } = modules("playwright-core");
-    this.open = await driver.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+    // Whatever does not go to this machine goes to a proxy that lets nothing through and says what was asked for.
+    this.proxied = [];
+    this.proxy = net.createServer((socket) => { socket.on("error", () => {}); socket.once("data", (head) => { this.proxied.push(String(head).split("\r\n", 1)[0]); socket.destroy(); }); });
+    await new Promise((done) => this.proxy.listen(0, "127.0.0.1", done));
+    this.open = await driver.launch({ executablePath: chromium, proxy: { server: `http://127.0.0.1:${this.proxy.address().port}`, bypass: "127.0.0.1,rebound.test" }, args: ["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP rebound.test 127.0.0.1"] });
     return this.open;
   }
   async end() {
     if (this.open) await this.open.close();
+    if (this.proxy) this.proxy.close();
     for (const child of this.children) await this.stop(child);
     rmSync(this.home, { recursive: true, force: true });
   }
 }
 
-// What a page asked for, ran and refused.
-export function watched(page) {
-  const seen = { requests: [], streams: 0, dialogs: 0, errors: [] };
-  page.on("request", (request) => { seen.requests.push(request.url()); if (request.url().endsWith("/api/stream")) seen.streams += 1; });
-  page.on("dialog", (dialog) => { seen.dialogs += 1; dialog.dismiss(); });
-  page.on("pageerror", (error) => seen.errors.push(String(error)));
-  page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text())) seen.errors.push(message.text()); });
+// What all pages of a context ask for, run and refuse.
+export function watched(context) {
+  const seen = { requests: [], dialogs: 0, errors: [] };
+  context.on("request", (request) => seen.requests.push(request.url()));
+  context.on("dialog", (dialog) => { seen.dialogs += 1; dialog.dismiss(); });
+  context.on("weberror", (error) => seen.errors.push(String(error.error())));
+  context.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text())) seen.errors.push(message.text()); });
   return seen;
 }
 
 export async function entered(browser, served, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce", ...options });
+  context.seen = watched(context);
   const page = await context.newPage();
-  page.seen = watched(page);
   await page.goto(served.link);
   await page.waitForSelector("nav a");
+  await page.waitForSelector("h1");
   return page;
 }
 export const view = async (page, name) => { await page.evaluate((to) => { location.hash = "#" + to; }, name); await page.waitForSelector(".view-" + name.split("?")[0] + " h1"); };

@@ -64,6 +64,9 @@ pub(crate) enum Out {
     Bytes(String),
     /// Piece by piece, as it comes.
     Flow(Flow),
+    /// Drawn anew in place, on a terminal.
+    #[cfg(target_os = "linux")]
+    Screen(Drawn),
 }
 
 /// A result that is not there as a whole, perhaps without end.
@@ -71,6 +74,17 @@ pub(crate) struct Flow {
     /// Whether it is JSON rather than text.
     pub(crate) is_json: bool,
     pub(crate) chunks: Box<dyn Iterator<Item = anyhow::Result<Chunk>>>,
+}
+
+/// A result that is drawn anew in place.
+#[cfg(target_os = "linux")]
+pub(crate) struct Drawn(pub(crate) crate::terminal::Drawing);
+
+#[cfg(target_os = "linux")]
+impl fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Drawn").finish_non_exhaustive()
+    }
 }
 
 /// A piece of a flow.

@@ -3,6 +3,9 @@
 //! Colours are kept on a terminal and dropped elsewhere, or as `--color` and `NO_COLOR` say. A reader that goes
 //! away (`bailiwick … | head -1`) is no error and changes no exit code.
 
+#[cfg(target_os = "linux")]
+mod screen;
+
 use std::io::{BufRead as _, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -16,6 +19,9 @@ use anyhow::Context as _;
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
 
+#[cfg(target_os = "linux")]
+pub(crate) use screen::{Drawing, ScreenSize, columns_of};
+
 /// How long something takes before people are told how far it is, and how often they are told anew.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 const PROGRESS_PACE: Duration = Duration::from_millis(200);
@@ -28,6 +34,11 @@ pub(crate) fn show(answer: Answer, colour: clap::ColorChoice) -> ExitCode {
         Out::Bytes(text) if stdout.is_terminal() => write(stdout, &escape::json(&text)),
         Out::Bytes(text) => write(stdout, &text),
         Out::Flow(flow) => return show_flow(flow, answer.exit, colour),
+        #[cfg(target_os = "linux")]
+        Out::Screen(drawing) => {
+            let shown = screen::show(drawing.0, colour);
+            return shown.map_or_else(|fault| show_fault(&fault, colour), |()| answer.exit.into());
+        }
     };
     // Where nothing is to be said, who does not read stderr holds up nothing.
     let complained = if answer.complaint.is_empty() {

@@ -1,4 +1,4 @@
-//! How the first page comes in: a code that is good once, exchanged for the token.
+//! How a page comes in: a code that is good once, exchanged for the token. The next code is then shown where the first one was.
 //!
 //! The code stands in the fragment of the address, which a browser sends to no server; the page takes it out of there and
 //! sends it in a body. Fails closed when: it is wrong, was used, or others were tried too often. Then no code is good any more.
@@ -53,7 +53,13 @@ impl Entry {
         Ok((Self { token: token.reveal().to_owned(), code: Mutex::new(Some((code, 0))) }, shown))
     }
 
-    pub(crate) async fn answer(&self, head: &Parts, body: Incoming) -> Reply {
+    /// Lets a page in, and has the next code shown.
+    pub(crate) async fn answer(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        show: impl FnOnce(&OneTimeCode),
+    ) -> Reply {
         if head.method != Method::POST {
             return Reply::refused(StatusCode::METHOD_NOT_ALLOWED, "the code is sent with POST");
         }
@@ -63,10 +69,21 @@ impl Entry {
             return Reply::refused(StatusCode::PAYLOAD_TOO_LARGE, "a code is shorter");
         };
         if self.redeem(&body) {
+            if let Some(next) = self.renew() {
+                show(&next);
+            }
             return Reply::json(&json!({ "token": self.token }));
         }
-        let why = "this code is wrong or was used; start `bailiwick console` again for a new one";
+        let why = "this code is wrong or was used; the terminal that runs the console shows the next link";
         Reply::refused(StatusCode::FORBIDDEN, why)
+    }
+
+    /// The code for the next page. Without random numbers there is none.
+    fn renew(&self) -> Option<OneTimeCode> {
+        let code = Token::random().ok()?;
+        let shown = OneTimeCode(code.reveal().to_owned());
+        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, 0));
+        Some(shown)
     }
 
     /// Uses up the code if this is it.
@@ -101,6 +118,9 @@ mod tests {
         assert!(!entry.redeem(b"") && !entry.redeem(&code.as_bytes()[1..]));
         assert!(entry.redeem(code.as_bytes()));
         assert!(!entry.redeem(code.as_bytes()), "used");
+        let next = entry.renew().unwrap();
+        assert!(next.reveal() != code && !entry.redeem(code.as_bytes()), "the used one stays used");
+        assert!(entry.redeem(next.reveal().as_bytes()) && !entry.redeem(next.reveal().as_bytes()));
     }
 
     #[test]

@@ -31,7 +31,8 @@ struct Change {
     place: ManifestPlace,
     tool: String,
     lines: Vec<Capability>,
-    before: String,
+    /// What was in the file; nothing if there was none.
+    before: Option<String>,
     after: String,
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn apply<H: ConsoleHost>(console: &Console<H>, asked: &ApplyAsked) ->
         return Reply::conflict("the manifest changed since it was shown: look at it again");
     }
     let Proposal { tool, lines, place, before, after } = proposal;
+    let before = (!place.is_new()).then_some(before);
     if let Err(fault) = console.host.replace_file(&place.file, &after) {
         return Reply::fault(&fault.to_string());
     }
@@ -122,7 +124,11 @@ pub(crate) fn undo<H: ConsoleHost>(console: &Console<H>, asked: &UndoAsked) -> R
     if std::fs::read_to_string(&place.file).ok().as_deref() != Some(&after) {
         return Reply::conflict("the manifest was changed since: take the line out by hand");
     }
-    if let Err(fault) = console.host.replace_file(&place.file, &before) {
+    let undone = match &before {
+        Some(before) => console.host.replace_file(&place.file, before),
+        None => console.host.remove_file(&place.file),
+    };
+    if let Err(fault) = undone {
         return Reply::fault(&fault.to_string());
     }
     changes.remove(&asked.change);
@@ -185,8 +191,7 @@ fn propose<H: ConsoleHost>(
         .host
         .manifest_of(session)
         .ok_or("it is not known which file grants this: add the lines by hand")?;
-    let before = std::fs::read_to_string(&place.file)
-        .map_err(|error| format!("cannot read `{}`: {error}", place.file.display()))?;
+    let before = place.text().map_err(|error| format!("cannot read `{}`: {error}", place.file.display()))?;
     let tool = match event.tool().or(chosen) {
         Some(tool) => tool.to_owned(),
         None => the_only_tool(&before)?,
@@ -221,6 +226,7 @@ fn shown(proposal: &Proposal) -> Result<Reply, String> {
         .collect();
     Ok(Reply::json(&json!({
         "file": file,
+        "is_new": proposal.place.is_new(),
         "tool": proposal.tool,
         "lines": proposal.lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "after": digest(&proposal.after),

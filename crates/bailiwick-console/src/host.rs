@@ -6,6 +6,8 @@ use bailiwick_journal::format::Event;
 use bailiwick_policy::capability::Capability;
 use serde_json::Value;
 
+use crate::entry::OneTimeCode;
+
 /// Why something that the console asked for is not there, in words for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -20,6 +22,23 @@ pub struct ManifestPlace {
     pub identity: String,
     /// The directory that it was started in.
     pub project: String,
+    /// The manifest that is shipped, where the file is to be the user's own copy of it and is not there yet.
+    pub shipped: Option<String>,
+}
+
+impl ManifestPlace {
+    /// What holds the server now.
+    pub(crate) fn text(&self) -> std::io::Result<String> {
+        match (std::fs::read_to_string(&self.file), &self.shipped) {
+            (Err(error), Some(text)) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.clone()),
+            (read, _) => read,
+        }
+    }
+
+    /// Whether there is no file yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.shipped.is_some() && std::fs::symlink_metadata(&self.file).is_err()
+    }
 }
 
 /// The program that serves a console.
@@ -55,6 +74,12 @@ pub trait ConsoleHost: Send + Sync + 'static {
     /// If that is refused or fails.
     fn replace_file(&self, file: &std::path::Path, text: &str) -> Result<(), HostFault>;
 
+    /// Removes a file that [`replace_file`](Self::replace_file) made.
+    ///
+    /// # Errors
+    /// If that is refused or fails.
+    fn remove_file(&self, file: &std::path::Path) -> Result<(), HostFault>;
+
     /// Notes that a person granted these lines to a tool, so that the server's next start is no question.
     ///
     /// # Errors
@@ -66,6 +91,9 @@ pub trait ConsoleHost: Send + Sync + 'static {
     /// # Errors
     /// If that cannot be written.
     fn forget_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault>;
+
+    /// Shows the person who started the console the code for the next page.
+    fn show_code(&self, code: &OneTimeCode);
 
     /// Records what a person did.
     fn record(&self, event: Event);

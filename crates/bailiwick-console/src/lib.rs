@@ -127,7 +127,8 @@ impl<H: ConsoleHost> Service for Served<H> {
             return reply.into_answer();
         }
         if head.uri.path() == entry::PATH {
-            return self.0.entry.answer(&head, body).await.into_answer();
+            let show = |code: &OneTimeCode| self.0.host.show_code(code);
+            return self.0.entry.answer(&head, body, show).await.into_answer();
         }
         let mut limits = Limits::default();
         limits.body_bytes = MAX_BODY;

@@ -87,18 +87,18 @@ pub(crate) struct Shared {
     pub(crate) on_denied: Option<OnDenied>,
     /// Whether what the rules of a tool refuse is recorded and let through.
     pub(crate) audits: bool,
-    /// Whether the arguments of calls that run are recorded too, with what looks secret taken out.
-    pub(crate) records_arguments: bool,
+    /// What is taken out of arguments that are recorded; without it, their digest alone is.
+    pub(crate) recorded: Option<Redaction>,
 }
 
 impl Shared {
-    /// The event with a call's arguments, as far as they are recorded.
+    /// The event with the digest of the arguments, and with them where that was asked for.
     fn with_arguments(&self, event: Event, call: &Call) -> Event {
         let event = event.with_args_digest(digest(call));
-        if !self.records_arguments {
-            return event;
+        match &self.recorded {
+            Some(redaction) => event.with_args(Body::new(&call.args, redaction).text),
+            None => event,
         }
-        event.with_args(Body::new(&call.args, &Redaction::default()).text)
     }
 }
 
@@ -328,8 +328,8 @@ impl Gate {
             .with_tool(&call.tool)
             .with_decision(Decision::Allow)
             .with_code("would-deny")
-            .with_reason(format!("{code}: {reason}"))
-            .with_args_digest(digest(call));
+            .with_reason(format!("{code}: {reason}"));
+        let event = self.shared.with_arguments(event, call);
         match self.shared.journal.append(event) {
             Ok(_) => Verdict::Allow,
             Err(_) => verdict,
@@ -404,11 +404,8 @@ impl Gate {
             Some(entry) => entry.event(RecordKind::CapabilityDenied),
             None => Event::new(RecordKind::CapabilityDenied).with_tool(&call.tool),
         };
-        let event = event
-            .with_decision(Decision::Deny)
-            .with_code(code)
-            .with_reason(reason)
-            .with_args_digest(digest(call));
+        let event = event.with_decision(Decision::Deny).with_code(code).with_reason(reason);
+        let event = self.shared.with_arguments(event, call);
         let event = grant.into_iter().fold(event, Event::with_capability);
         drop(self.shared.journal.append(event));
     }

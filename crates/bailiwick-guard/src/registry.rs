@@ -26,7 +26,7 @@ use crate::session::Session;
 use crate::tool::{AnyTool, Definition, Required, Tool, ToolError, ToolFault};
 use bailiwick_guardrails::arguments::ArgumentRules;
 use bailiwick_guardrails::{Call, Consent, Rules};
-use bailiwick_journal::{Journal, JournalFault};
+use bailiwick_journal::{Journal, JournalFault, Redaction};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -98,7 +98,7 @@ pub struct RegistryBuilder {
     enforces_policies: bool,
     on_denied: Option<OnDenied>,
     audits: bool,
-    records_arguments: bool,
+    recorded: Option<Redaction>,
 }
 
 impl Registry {
@@ -116,7 +116,7 @@ impl Registry {
             enforces_policies: true,
             on_denied: None,
             audits: false,
-            records_arguments: false,
+            recorded: None,
         }
     }
 
@@ -369,10 +369,10 @@ impl RegistryBuilder {
         self
     }
 
-    /// Records the arguments of calls that run, with what looks secret taken out; else only their digest is recorded.
+    /// Records the arguments of calls beside their digest, with what looks secret taken out.
     #[must_use]
-    pub const fn recording_arguments(mut self, records: bool) -> Self {
-        self.records_arguments = records;
+    pub fn record_arguments(mut self, redaction: Redaction) -> Self {
+        self.recorded = Some(redaction);
         self
     }
 
@@ -451,9 +451,8 @@ impl RegistryBuilder {
         let generation = AtomicU64::new(self.generation);
         let own = own(&self.session, &self.journal);
         let (session, journal, on_denied, audits) = (self.session, self.journal, self.on_denied, self.audits);
-        let records_arguments = self.records_arguments;
-        let shared =
-            Arc::new(Shared { id, generation, session, journal, own, on_denied, audits, records_arguments });
+        let recorded = self.recorded;
+        let shared = Arc::new(Shared { id, generation, session, journal, own, on_denied, audits, recorded });
         let gate = Gate::new(shared, entries, self.interceptors, self.meter);
         let threads = CallThreads::new();
         let minted = Mutex::new(HashMap::new());

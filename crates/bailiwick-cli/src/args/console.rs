@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
   bailiwick console --watch
   bailiwick console --listen 0.0.0.0:7410 --name box.example.org --tls-certificate box.pem --tls-key box.key --token-file token
 
-stderr says the address, with a code that lets one page in, once; other pages borrow that page's token. While a
+stderr says the address, with a code that lets one page in, once, and then the next one; other pages borrow an open page's token. While a
 console runs that can answer, a call that needs a person is held until one answers, for 45 seconds at most.
 Exit codes: 0 ended by a signal · 2 usage · 5 fault")]
 pub(crate) struct Console {
@@ -67,7 +67,7 @@ pub(crate) enum ConsentFor {
   bailiwick top
   bailiwick top --once
 
-On a terminal the table is drawn anew every second, until an interrupt. Exit codes: 0 ok · 2 usage · 5 fault")]
+On a terminal the table is drawn anew every second, until `q` or an interrupt. Exit codes: 0 ok · 2 usage · 5 fault")]
 pub(crate) struct Top {
     /// How many of the last denials.
     #[arg(short = 'n', long, value_name = "COUNT", default_value = "8")]

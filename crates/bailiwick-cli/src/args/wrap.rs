@@ -73,10 +73,6 @@ pub(crate) struct Wrap {
     /// Ask the registry again for the package of `npx`, `uvx` and the like, instead of starting what was fetched before.
     #[arg(long)]
     pub(crate) refresh: bool,
-    /// Record the arguments of calls too, with what looks secret taken out: `bailiwick learn --from-journal` makes them again. Else only
-    /// their digest is recorded.
-    #[arg(long, conflicts_with = "no_journal")]
-    pub(crate) record_arguments: bool,
     /// Serve the server over HTTP on this address of the loopback interface, on a free port if none is given; stderr says the
     /// address and the file that holds the token.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = loopback)]
@@ -100,6 +96,11 @@ pub(crate) struct Wrap {
     /// Record every file that the server was refused, too. Each open and each stat takes some microseconds more.
     #[arg(long)]
     pub(crate) tell: bool,
+    /// Record the arguments of calls, up to 4 KB of each. Values under names such as `password`, tokens of known shapes and the
+    /// server's own secrets are taken out; what else is private stays. `bailiwick learn --from-journal` makes such calls again. Without
+    /// this, their digest alone is recorded.
+    #[arg(long, conflicts_with = "no_journal")]
+    pub(crate) record_arguments: bool,
     /// Record nothing.
     #[arg(long)]
     pub(crate) no_journal: bool,

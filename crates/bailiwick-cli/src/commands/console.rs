@@ -43,8 +43,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
             Some(tls) => Listening::bind_tls(args.listen, tls).await?,
         };
         let listening = kept_from_sandboxes(listening)?;
-        let (console, token, code) = Console::new(options, ThisHost::default(), token)?;
-        let link = format!("{}#code={}", listening.url("/"), code.reveal());
+        let page = listening.url("/");
+        let (console, token, code) = Console::new(options, ThisHost::new(page.clone()), token)?;
+        let link = format!("{page}#code={}", code.reveal());
         terminal::remark(&format!("{}: {link}\nthe code is good once\n", style::strong("console")));
         let _link_file = if args.open { opened(&directory, &listening, &code)? } else { None };
         console.serve(listening, token, stop.cancelled_owned()).await;

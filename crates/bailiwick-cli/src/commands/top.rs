@@ -1,9 +1,6 @@
-//! `bailiwick top`: the servers that run and the last denials, drawn anew while one looks.
+//! `bailiwick top`: the servers that run and the last denials, drawn anew while a person looks.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use bailiwick_guardrails::approvals;
@@ -12,114 +9,131 @@ use bailiwick_journal::{Filter, last_records, sessions};
 
 use super::ps::megabytes;
 use super::trust::state;
-use crate::answer::{Answer, Chunk, Exit, Flow, Out};
+use crate::answer::{Answer, Drawn, Exit, Out};
 use crate::args::console::Top;
 use crate::pin_store::PinFile;
 use crate::render::{escape, style};
 use crate::running::{self, RunningServer};
+use crate::terminal::{ScreenSize, columns_of};
 use crate::{facts, moment, terminal};
 
-/// How often the table is drawn.
-const EVERY: Duration = Duration::from_secs(1);
-/// How soon an interrupt is noticed.
-const PAUSE: Duration = Duration::from_millis(50);
 /// How many of the newest sessions are looked at for denials.
 const SESSIONS: usize = 16;
-/// The most characters of a text.
-const SHOWN: usize = 72;
-/// From the upper left corner, what was there is cleared.
-const ANEW: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+/// How many characters of a server's name are shown, and of a tool's.
+const NAME: usize = 22;
+const TOOL: usize = 18;
+/// What stands left of what a server may touch, and of the reason of a denial.
+const BEFORE_TOUCHES: usize = NAME + 51;
+const BEFORE_REASON: usize = TOOL + 12;
+/// From how many characters on there is room for what a server may touch.
+const WIDE: usize = 120;
+/// Lines that are always there: title, heads, what is between them, and the last one.
+const FIXED_ROWS: usize = 7;
+/// A table that is printed has as many rows as it needs.
+const PRINTED: ScreenSize = ScreenSize { columns: 103, rows: usize::MAX };
 
 pub(super) fn run(args: &Top) -> anyhow::Result<Answer> {
+    let denials = args.denials;
     if args.once || !terminal::is_terminal() {
-        return Ok(Answer::result(Exit::Fine, table(args.denials)?));
+        return Ok(Answer::result(Exit::Fine, table(denials, PRINTED)?));
     }
-    let tables = Tables { denials: args.denials, last: None, stopped: terminal::interrupted()? };
-    Ok(Answer { exit: Exit::Fine, out: Out::Flow(Flow::new(false, tables)), complaint: String::new() })
+    let draw = move |size| Ok(format!("{}\n{}", table(denials, size)?, style::faint("q quits")));
+    Ok(Answer { exit: Exit::Fine, out: Out::Screen(Drawn(Box::new(draw))), complaint: String::new() })
 }
 
-/// One table after the other, until an interrupt.
-struct Tables {
-    denials: usize,
-    last: Option<Instant>,
-    stopped: Arc<AtomicBool>,
-}
-
-impl Iterator for Tables {
-    type Item = anyhow::Result<Chunk>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.last.is_some_and(|last| last.elapsed() < EVERY) {
-            if self.stopped.load(Ordering::Relaxed) {
-                return None;
-            }
-            std::thread::sleep(PAUSE);
-        }
-        self.last = Some(Instant::now());
-        Some(table(self.denials).map(|text| Chunk::Out(format!("{ANEW}{text}"))))
-    }
-}
-
-fn table(denials: usize) -> anyhow::Result<String> {
+fn table(denials: usize, size: ScreenSize) -> anyhow::Result<String> {
     let servers = running::all()?;
     let waiting = approvals::pending(&state()?, facts::now_us())?.len();
+    let waits = format!("{} for a person", style::count(waiting, "call waits", "calls wait"));
     let mut text = format!(
-        "{}  {}, {} for a person\n\n",
+        "{}  {}, {}\n\n",
         style::strong("bailiwick top"),
         style::count(servers.len(), "server", "servers"),
-        style::count(waiting, "call waits", "calls wait"),
+        if waiting == 0 { waits } else { style::warning(&waits) },
     );
-    let _ = writeln!(
-        text,
-        "{}",
-        style::faint(&format!(
-            "{:<22} {:>8} {:>7} {:>7} {:>9}  {}",
-            "SERVER", "PID", "CALLS", "DENIED", "MEMORY", "PINS"
-        ))
+    let head = format!(
+        "{:<NAME$} {:>8} {:>7} {:>7} {:>9}  {:<12}{}",
+        "SERVER",
+        "PID",
+        "CALLS",
+        "DENIED",
+        "MEMORY",
+        "PINS",
+        if size.columns < WIDE { "" } else { "  MAY TOUCH" }
     );
-    for server in &servers {
-        let _ = writeln!(text, "{}", row(server));
+    let _ = writeln!(text, "{}", style::faint(head.trim_end()));
+    let room = size.rows.saturating_sub(FIXED_ROWS);
+    // Denials get what servers leave, and a third at least.
+    let for_servers = room.saturating_sub(denials.min(room / 3));
+    let (shown, hidden) = servers.split_at(servers.len().min(for_servers));
+    for server in shown {
+        let _ = writeln!(text, "{}", row(server, size.columns));
+    }
+    if !hidden.is_empty() {
+        let _ = writeln!(text, "and {} more: `bailiwick ps`", hidden.len());
     }
     if servers.is_empty() {
-        text += "no wrapped server runs; `bailiwick install --servers` puts your clients' servers behind Bailiwick\n";
+        let hint = "no wrapped server runs; `bailiwick install --servers` wraps those of your clients";
+        let _ = writeln!(text, "{}", short(hint, size.columns));
     }
     let _ = writeln!(text, "\n{}", style::faint("LAST DENIALS"));
-    let last = last_denials(denials)?;
+    let used = shown.len().max(1) + usize::from(!hidden.is_empty());
+    let last = last_denials(denials.min(room.saturating_sub(used)))?;
     if last.is_empty() {
         text += "nothing was denied\n";
     }
     let now = facts::now_us();
     for record in last.iter().rev() {
-        let _ = writeln!(text, "{}", denial(record, now));
+        let _ = writeln!(text, "{}", denial(record, &servers, now, size.columns));
     }
     Ok(text)
 }
 
-fn row(server: &RunningServer) -> String {
+fn row(server: &RunningServer, columns: usize) -> String {
     let (own, others) = running::memory(server.pid);
     let pinned = PinFile::for_identity(&server.identity).and_then(|file| file.read());
-    let pins = match pinned {
-        Err(_) => style::error("unreadable"),
-        Ok(None) => "none yet".to_owned(),
+    let (pins, paint): (_, fn(&str) -> String) = match pinned {
+        _ if server.is_served => ("served".to_owned(), str::to_owned),
+        Err(_) => ("unreadable".to_owned(), style::error),
+        Ok(None) => ("none yet".to_owned(), str::to_owned),
         Ok(Some(pinned)) => match pinned.changes().len() + pinned.waiting_grants().count() {
-            0 => style::good("as pinned"),
-            changed => style::warning(&format!("{changed} changed")),
+            0 => ("as pinned".to_owned(), style::good),
+            changed => (format!("{changed} changed"), style::warning),
         },
     };
     let denied = format!("{:>7}", server.denials);
     let denied = if server.denials == 0 { denied } else { style::error(&denied) };
-    let name = format!("{:<22}", short(&server.name, 22));
+    let name = padded(&server.name, NAME);
     let memory = format!("{} MB", megabytes(own + others));
-    format!("{} {:>8} {:>7} {denied} {memory:>9}  {pins}", style::strong(&name), server.pid, server.calls)
+    let pins = paint(&pins) + &" ".repeat(12_usize.saturating_sub(pins.chars().count()));
+    let row = format!(
+        "{} {:>8} {:>7} {denied} {memory:>9}  {pins}",
+        style::strong(&name),
+        server.pid,
+        server.calls
+    );
+    if columns < WIDE {
+        return row.trim_end().to_owned();
+    }
+    let touches = match &server.authority {
+        None => "more than a list can say".to_owned(),
+        Some(lines) if lines.is_empty() => "nothing".to_owned(),
+        Some(lines) => lines.join(" "),
+    };
+    format!("{row}  {}", short(&touches, columns.saturating_sub(BEFORE_TOUCHES)))
 }
 
-fn denial(record: &Record, now: u64) -> String {
+fn denial(record: &Record, servers: &[RunningServer], now: u64, columns: usize) -> String {
     let event = record.event();
-    let tool = event.and_then(|event| event.tool()).unwrap_or("-");
+    let of_session = || servers.iter().find(|one| one.session.as_deref() == Some(record.session.as_str()));
+    let tool = event.and_then(|event| event.tool());
+    let tool = tool.or_else(|| of_session().map(|server| &*server.name)).unwrap_or("-");
     let reason = event.and_then(|event| event.reason()).unwrap_or_default();
     let reason = reason.split(" (granted: ").next().unwrap_or_default();
+    // The tool stands before it already.
+    let reason = reason.split_once("' denied by policy: ").map_or(reason, |(_, rest)| rest);
     let when = moment::ago(record.time(), now);
-    format!("{when:>9}  {:<18} {}", short(tool, 18), short(reason, SHOWN))
+    format!("{when:>9}  {} {}", padded(tool, TOOL), short(reason, columns.saturating_sub(BEFORE_REASON)))
 }
 
 /// The newest denials of the newest sessions, oldest first.
@@ -143,10 +157,36 @@ fn last_denials(count: usize) -> anyhow::Result<Vec<Record>> {
     Ok(all)
 }
 
+/// As many columns as there are, and no more.
+fn padded(text: &str, columns: usize) -> String {
+    let text = short(text, columns);
+    let rest = columns.saturating_sub(text.chars().map(columns_of).sum());
+    text + &" ".repeat(rest)
+}
+
 fn short(text: &str, most: usize) -> String {
     let text = escape::line(text);
-    if text.chars().count() <= most {
+    if text.chars().map(columns_of).sum::<usize>() <= most {
         return text;
     }
-    text.chars().take(most.saturating_sub(1)).collect::<String>() + "…"
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += columns_of(*c);
+        used <= most
+    });
+    kept.collect::<String>() + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_take_the_columns_that_they_are_given() {
+        assert_eq!(padded("notes", 8), "notes   ");
+        assert_eq!(padded("notes-server", 8), "notes-s…");
+        assert_eq!(padded("日本語", 8), "日本語  ");
+        assert_eq!(padded("日本語の名前", 8), "日本語… ");
+        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb          ");
+    }
 }

@@ -40,7 +40,7 @@ use bailiwick_replica::Leash;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
-pub(super) use self::choose::has_manifest;
+pub(super) use self::choose::{has_manifest, only_shipped};
 use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};

@@ -7,6 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use bailiwick_testkit::skip;
 
+mod strangers;
+mod top;
+
 /// A console over a home of its own.
 struct Served {
     home: tempfile::TempDir,
@@ -206,39 +209,60 @@ fn other_machines_reach_it_in_tls_and_with_an_operators_token_alone() {
     drop(child.wait());
 }
 
-#[test]
-fn a_table_is_there_without_a_server() {
-    let served = Served::new(&["--watch"]);
-    let output = bailiwick(&served.home, &["top"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success()
-            && text.contains("no wrapped server runs")
-            && text.contains("nothing was denied"),
-        "{text}"
-    );
-}
-
-/// The whole page, driven by `tests/console/drive.mjs`, which says what holds.
-#[test]
-fn the_page_does_in_a_real_browser_what_it_says() {
+/// Whether there is a browser and what drives it; says so if not.
+fn is_drivable() -> bool {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let modules = cache.map(|cache| cache.join("bailiwick/console/node_modules")).unwrap_or_default();
     let browser = ["/usr/bin/chromium", "/usr/bin/chromium-headless-shell"]
         .iter()
         .any(|path| PathBuf::from(path).exists());
-    if !browser || !modules.join("playwright-core").is_dir() || !modules.join("axe-core").is_dir() {
-        return skip("chromium, playwright-core or axe-core is not installed; `scripts/test` installs them");
+    let is_there = browser && modules.join("playwright-core").is_dir() && modules.join("axe-core").is_dir();
+    if !is_there {
+        skip("chromium, playwright-core or axe-core is not installed; `scripts/test` installs them");
     }
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/console/drive.mjs");
-    let program = bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
-    let mut command = Command::new("node");
-    command.arg(script).env("BAILIWICK", program);
+    is_there
+}
+
+/// A script of the repository, with the command that it drives.
+fn script(program: &str, name: &str) -> Command {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    let mut command = Command::new(program);
+    let own = bailiwick_testkit::reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
+    command.arg(path).env("BAILIWICK", own);
+    command
+}
+
+/// The whole page, driven by `tests/console/drive.mjs`, which says what holds.
+#[test]
+fn the_page_does_in_a_real_browser_what_it_says() {
+    if !is_drivable() {
+        return;
+    }
+    let mut command = script("node", "tests/console/drive.mjs");
     if std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all") {
         command.arg("--full");
     }
     let output = command.output().expect("node starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_pictures_of_the_documents_can_be_made() {
+    if !is_drivable() {
+        return;
+    }
+    let made = tempfile::tempdir().unwrap();
+    let output = script("bash", "scripts/screenshots").arg("--docs").arg(made.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let documents = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/console");
+    for name in ["now.png", "waiting.png", "grant.png"] {
+        let [fresh, kept] = [made.path(), documents.as_path()].map(|directory| {
+            let bytes = std::fs::read(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{name} is no picture of a page");
+            bytes[16..24].to_vec()
+        });
+        assert_eq!(fresh, kept, "{name}: width and height");
+    }
 }

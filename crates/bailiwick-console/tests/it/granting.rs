@@ -3,6 +3,7 @@
 use bailiwick_journal::format::{Decision, Event, RecordKind};
 use serde_json::json;
 
+use crate::room::SHIPPED;
 use crate::{Room, post};
 
 const MANIFEST: &str =
@@ -11,7 +12,7 @@ const MANIFEST: &str =
 async fn room_with_denial(line: &str) -> Room {
     let room = Room::new().await.entered().await;
     std::fs::write(room.dir.path().join("m.toml"), MANIFEST).unwrap();
-    for session in ["s", "unknown"] {
+    for session in ["s", "unknown", "shipped"] {
         let journal = room.journal(session);
         let denial = Event::new(RecordKind::CapabilityDenied).with_tool("read").with_decision(Decision::Deny);
         journal.append(denial.with_capability(line.to_owned())).unwrap();
@@ -85,4 +86,31 @@ async fn only_a_denial_is_granted_and_only_what_it_says() {
     let hostile = room_with_denial("fs:read:/b\nnonsense").await;
     let refused = post(&hostile.at, "/api/grant/preview", r#"{"session":"s","seq":0}"#).await.json();
     assert_eq!(refused["lines"], json!([]), "all of it can be read, or nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shipped_manifest_becomes_the_users_own_and_is_gone_after_undo() {
+    let room = room_with_denial("fs:read:/b").await;
+    let file = room.dir.path().join("m.toml");
+    std::fs::remove_file(&file).unwrap();
+    let preview = r#"{"session":"shipped","seq":0}"#;
+    let seen = post(&room.at, "/api/grant/preview", preview).await.json();
+    assert_eq!((&seen["is_new"], &seen["lines"]), (&json!(true), &json!(["fs:read:/b"])));
+    assert!(!file.exists(), "a preview makes no file");
+    let apply = json!({ "session": "shipped", "seq": 0, "after": seen["after"] }).to_string();
+    let made = post(&room.at, "/api/grant/apply", &apply).await.json();
+    let own = SHIPPED.replace("['fs:read:/shipped/**']", "['fs:read:/shipped/**', \"fs:read:/b\"]");
+    assert_eq!(manifest(&room), own);
+    let again = post(&room.at, "/api/grant/preview", preview).await.json();
+    assert!(again["by_hand"].as_str().unwrap().contains("declares this already"), "{again}");
+    let undo = json!({ "change": made["change"] }).to_string();
+    assert_eq!(post(&room.at, "/api/grant/undo", &undo).await.status, 200);
+    assert!(!file.exists(), "the shipped one holds the server again");
+    std::fs::write(&file, MANIFEST).unwrap();
+    let stale = post(&room.at, "/api/grant/apply", &apply).await;
+    assert_eq!(
+        (stale.status, manifest(&room)),
+        (409, MANIFEST.to_owned()),
+        "a file that came since is left alone"
+    );
 }

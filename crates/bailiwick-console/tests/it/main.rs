@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod attacks;
 mod client;
 mod entry;
 mod granting;

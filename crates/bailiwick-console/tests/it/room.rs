@@ -1,9 +1,10 @@
 //! A console with a journal, a store of approvals and a manifest of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bailiwick_console::{Console, ConsoleHost, ConsoleOptions, HostFault, ManifestPlace};
+use bailiwick_console::{Console, ConsoleHost, ConsoleOptions, HostFault, ManifestPlace, OneTimeCode};
 use bailiwick_door::Listening;
 use bailiwick_guardrails::State;
 use bailiwick_guardrails::approvals::{Consulted, Question, consult};
@@ -17,21 +18,28 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Address, post};
 
+/// The manifest that is shipped for the server of the session `shipped`.
+pub(crate) const SHIPPED: &str =
+    "name = 'n'\nversion = '1'\n\n[[tools]]\nname = 'read'\ncapabilities = ['fs:read:/shipped/**']\n";
+
 /// What a console did to its host.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) recorded: Vec<Event>,
     pub(crate) granted: Vec<String>,
+    pub(crate) codes: Vec<String>,
+    pub(crate) accepted: Vec<String>,
 }
 
 struct TestHost {
     manifest: PathBuf,
+    now: Arc<AtomicU64>,
     done: Arc<Mutex<Done>>,
 }
 
 impl ConsoleHost for TestHost {
     fn now_us(&self) -> u64 {
-        1_000_000
+        self.now.load(Ordering::Relaxed)
     }
 
     fn servers(&self) -> Result<Vec<Value>, HostFault> {
@@ -42,17 +50,27 @@ impl ConsoleHost for TestHost {
         Err(HostFault("the pins are damaged".to_owned()))
     }
 
-    fn accept_pins(&self, _: &str, seen: &str) -> Result<bool, HostFault> {
+    fn accept_pins(&self, identity: &str, seen: &str) -> Result<bool, HostFault> {
+        self.done.lock().unwrap().accepted.push(identity.to_owned());
         Ok(seen == "this")
     }
 
     fn manifest_of(&self, session: &str) -> Option<ManifestPlace> {
+        let shipped = match session {
+            "s" => None,
+            "shipped" => Some(SHIPPED.to_owned()),
+            _ => return None,
+        };
         let file = self.manifest.clone();
-        (session == "s").then(|| ManifestPlace { file, identity: "i".to_owned(), project: "/p".to_owned() })
+        Some(ManifestPlace { file, identity: "i".to_owned(), project: "/p".to_owned(), shipped })
     }
 
     fn replace_file(&self, file: &Path, text: &str) -> Result<(), HostFault> {
         std::fs::write(file, text).map_err(|error| HostFault(error.to_string()))
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<(), HostFault> {
+        std::fs::remove_file(file).map_err(|error| HostFault(error.to_string()))
     }
 
     fn note_grant(&self, _: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {
@@ -66,6 +84,10 @@ impl ConsoleHost for TestHost {
         Ok(())
     }
 
+    fn show_code(&self, code: &OneTimeCode) {
+        self.done.lock().unwrap().codes.push(code.reveal().to_owned());
+    }
+
     fn record(&self, event: Event) {
         self.done.lock().unwrap().recorded.push(event);
     }
@@ -77,6 +99,8 @@ pub(crate) struct Room {
     pub(crate) at: Address,
     pub(crate) code: String,
     pub(crate) done: Arc<Mutex<Done>>,
+    /// The console's clock, in microseconds.
+    pub(crate) now: Arc<AtomicU64>,
     served: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -93,13 +117,15 @@ impl Room {
         let state = State::open(&dir.path().join("state")).unwrap();
         let options = ConsoleOptions { journal: dir.path().join("journal"), state, watches_only };
         let done = Arc::<Mutex<Done>>::default();
-        let host = TestHost { manifest: dir.path().join("m.toml"), done: Arc::clone(&done) };
+        let now = Arc::new(AtomicU64::new(1_000_000));
+        let host =
+            TestHost { manifest: dir.path().join("m.toml"), now: Arc::clone(&now), done: Arc::clone(&done) };
         let (console, token, code) = Console::new(options, host, None).unwrap();
         let listening = Listening::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let at = Address { port: listening.port(), token: String::new() };
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(console.serve(listening, token, async { drop(stopped.await) }));
-        Self { dir, at, code: code.reveal().to_owned(), done, served: Some((stop, serving)) }
+        Self { dir, at, code: code.reveal().to_owned(), done, now, served: Some((stop, serving)) }
     }
 
     /// The same with the token, as the page has it.

@@ -8,7 +8,7 @@ use bailiwick_guard::{
     Registry, RegistryBuilder, Required, Rules, Session, Tool, ToolContext, ToolError, ToolFault, Verdict,
 };
 use bailiwick_journal::format::{Decision, RecordKind};
-use bailiwick_journal::{Filter, Options};
+use bailiwick_journal::{Filter, Options, Redaction};
 use bailiwick_manifest::caveats::{Caveats, Scope};
 use bailiwick_manifest::{Constraints, FleetBudget, Manifest, Risk, SpendUnit, ToolPolicy};
 use bailiwick_policy::capability::Capability;
@@ -393,6 +393,32 @@ fn consent_is_asked_for_what_would_run_and_only_if_it_could() {
     drop(registry);
     let asked = Filter { kind: Some(RecordKind::ApprovalAsked), ..Filter::default() };
     assert_eq!(dir.records(asked).len(), 1, "no person is asked about a call that cannot run");
+}
+
+#[test]
+fn arguments_are_recorded_where_that_is_asked_for_without_what_looks_secret() {
+    let args = json!({ "path": "/notes/a", "password": "hunter2", "text": "with known-value inside" });
+    let redaction = Redaction { secrets: vec!["known-value".to_owned()], ..Redaction::default() };
+    for (asked, is_allowed) in [(true, true), (true, false), (false, true), (false, false)] {
+        let dir = Dir::new();
+        let registry = builder(&dir);
+        let registry = if asked { registry.record_arguments(redaction.clone()) } else { registry };
+        let rules = if is_allowed { Rules::none() } else { Rules::forbidden() };
+        let registry = registry.tool_with(Probe::named("p"), rules).build().unwrap();
+        let grant = registry.mint_grant(&Caveats::top()).unwrap();
+        drop(block(registry.dispatch("p", args.clone(), &grant)));
+        drop(registry);
+        let kind = if is_allowed { RecordKind::ToolCalled } else { RecordKind::CapabilityDenied };
+        let records = dir.records(Filter { kind: Some(kind), ..Filter::default() });
+        let event = records.first().and_then(|record| record.event()).expect("it is recorded");
+        assert!(event.args_digest().is_some());
+        let Some(kept) = event.args() else {
+            assert!(!asked);
+            continue;
+        };
+        assert!(asked && kept.contains("/notes/a"), "{kept}");
+        assert!(!kept.contains("hunter2") && !kept.contains("known-value"), "{kept}");
+    }
 }
 
 #[test]

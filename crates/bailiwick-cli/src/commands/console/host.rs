@@ -1,10 +1,10 @@
 //! What a console is told of this machine, and what it has written here.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace};
+use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace, OneTimeCode};
 use bailiwick_journal::format::Event;
 use bailiwick_pins::{PinnedSubject, ServerSurface};
 use bailiwick_policy::capability::Capability;
@@ -12,14 +12,49 @@ use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
 
 use crate::commands::hook::act;
+use crate::commands::wrap::only_shipped;
 use crate::commands::{pins, ps};
 use crate::output::{self, Existing};
 use crate::pin_store::{PinFile, PinnedServer};
-use crate::{facts, running};
+use crate::{facts, running, terminal};
 
 /// This machine, and the manifests of the sessions that were seen to run.
-#[derive(Debug, Default)]
-pub(super) struct ThisHost(Mutex<BTreeMap<String, ManifestPlace>>);
+#[derive(Debug)]
+pub(super) struct ThisHost {
+    /// The address of the page.
+    page: String,
+    known: Mutex<BTreeMap<String, KnownServer>>,
+}
+
+/// What is remembered of a server, by its session: it may have ended when a person looks.
+#[derive(Debug, Clone)]
+struct KnownServer {
+    manifest: Option<PathBuf>,
+    identity: String,
+    project: String,
+}
+
+impl KnownServer {
+    /// The file that holds it, or the one that would in place of what is shipped.
+    fn place(self) -> Option<ManifestPlace> {
+        let Self { manifest, identity, project } = self;
+        let (file, shipped) = match manifest {
+            Some(file) => (file, None),
+            None => {
+                let (name, text) = only_shipped(&identity, Path::new(&project))?;
+                (facts::server_manifests()?.join(format!("{name}.toml")), Some(text.to_owned()))
+            }
+        };
+        Some(ManifestPlace { file, identity, project, shipped })
+    }
+}
+
+impl ThisHost {
+    /// For a page at this address.
+    pub(super) fn new(page: String) -> Self {
+        Self { page, known: Mutex::default() }
+    }
+}
 
 fn fault(error: impl std::fmt::Display) -> HostFault {
     HostFault(format!("{error:#}"))
@@ -32,13 +67,12 @@ impl ConsoleHost for ThisHost {
 
     fn servers(&self) -> Result<Vec<Value>, HostFault> {
         let all = running::all().map_err(fault)?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for server in &all {
-            if let (Some(session), Some(file), Some(project)) =
-                (&server.session, &server.manifest, &server.project)
-            {
+            if let (Some(session), Some(project)) = (&server.session, &server.project) {
                 let (identity, project) = (server.identity.clone(), project.clone());
-                known.insert(session.clone(), ManifestPlace { file: file.clone(), identity, project });
+                let manifest = server.manifest.clone();
+                known.insert(session.clone(), KnownServer { manifest, identity, project });
             }
         }
         Ok(all.iter().map(ps::as_json).collect())
@@ -56,12 +90,20 @@ impl ConsoleHost for ThisHost {
 
     fn manifest_of(&self, session: &str) -> Option<ManifestPlace> {
         drop(self.servers());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned();
+        known?.place()
     }
 
     fn replace_file(&self, file: &Path, text: &str) -> Result<(), HostFault> {
-        output::write(file, text, Existing::Replace)
+        let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.map_err(anyhow::Error::from)
+            .and_then(|()| output::write(file, text, Existing::Replace).map_err(anyhow::Error::from))
             .map_err(|error| HostFault(format!("cannot write `{}`: {error}", file.display())))
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<(), HostFault> {
+        std::fs::remove_file(file)
+            .map_err(|error| HostFault(format!("cannot remove `{}`: {error}", file.display())))
     }
 
     fn note_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {
@@ -70,6 +112,10 @@ impl ConsoleHost for ThisHost {
 
     fn forget_grant(&self, place: &ManifestPlace, tool: &str, lines: &[Capability]) -> Result<(), HostFault> {
         change_grant(place, |server| server.grant_less(&place.project, tool, lines))
+    }
+
+    fn show_code(&self, code: &OneTimeCode) {
+        terminal::remark(&format!("a page was opened; the next one: {}#code={}\n", self.page, code.reveal()));
     }
 
     fn record(&self, event: Event) {

@@ -289,6 +289,16 @@ fn by_identity(identities: &[String]) -> anyhow::Result<Option<FoundManifest>> {
     Ok(None)
 }
 
+/// The shipped manifest, by name and text, that holds this server in this project because there is no other.
+pub(in crate::commands) fn only_shipped(
+    identity: &str,
+    project: &Path,
+) -> Option<(&'static str, &'static str)> {
+    let identities = [identity.to_owned()];
+    let (found, own) = (by_identity(&identities).ok()??, of_project(&identities, project).ok()?);
+    if found.file.is_some() || own.is_some() { None } else { shipped_manifest(identity) }
+}
+
 /// The manifest of a directory that is for this server. One that cannot be read might be the one.
 fn in_directory(dir: &Path, identity: &str) -> anyhow::Result<Option<FoundManifest>> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bailiwick_guard::{Registry, RegistryBuilder, Rules, Session};
-use bailiwick_journal::Journal;
+use bailiwick_journal::{Journal, Redaction};
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
 use bailiwick_manifest::{ArgumentRule, Checked, Condition, Tool};
 use bailiwick_mcp::Tools;
@@ -47,7 +47,9 @@ impl Gate {
         let leash = server.leash.clone();
         let pins = KeptPins::open(&server.name, &server.identity, journal)?.held_by(leash.clone());
         let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
-        let redactor = Arc::new(redactor(server, given.clone()));
+        let secrets = known_secrets(server, given.clone());
+        let redactor =
+            Arc::new(Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
         let approvals = Approvals::new(server, pins.clone(), state()?, Arc::clone(&redactor))?;
         let builder = Registry::builder(journal.clone(), session).approver(approvals.clone());
         let builder = server.fleet.iter().fold(builder, |builder, fleet| builder.meter(fleet.meter()));
@@ -57,7 +59,12 @@ impl Gate {
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
         let builder = leash.into_iter().fold(builder, RegistryBuilder::interceptor);
-        let builder = builder.recording_arguments(args.record_arguments);
+        let builder = if args.record_arguments {
+            let secrets = secrets.iter().map(|(_, value)| value.clone()).collect();
+            builder.record_arguments(Redaction { secrets, ..Redaction::default() })
+        } else {
+            builder
+        };
         let tools = match (&args.guardrails, server.guardrails.is_empty()) {
             (None, true) => Tools::Plain(builder.build()?),
             (file, _) => match guarded(file.as_deref(), &server.guardrails, builder)? {
@@ -121,12 +128,11 @@ fn marks(tool: &Tool) -> Vec<String> {
     tool.arguments().keys().cloned().chain(ruled).collect()
 }
 
-/// Finds the values of the variables that the server is given as secrets.
-fn redactor(server: &WrappedServer, given: Option<(String, String)>) -> Redactor {
+/// The variables that the server is given as secrets, with their values.
+fn known_secrets(server: &WrappedServer, given: Option<(String, String)>) -> Vec<(String, String)> {
     let names = server.asked.plan.environment().injected.iter().map(|name| &*name.value);
-    let secrets: Vec<(String, String)> = names
+    names
         .filter_map(|name| Some((name.to_owned(), facts::variable_of_caller(name)?.into_string().ok()?)))
         .chain(given)
-        .collect();
-    Redactor::new(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        .collect()
 }
