@@ -227,21 +227,10 @@ fn shown(proposal: &Proposal) -> Result<Reply, String> {
         "patch": changes,
         "widens": diff.widens(),
         "questions": diff.verdicts().iter().map(verdict).collect::<Vec<_>>(),
-        "differences": diff.differences().iter().map(difference).collect::<Vec<_>>(),
+        "differences": diff.differences().iter().map(Difference::to_json).collect::<Vec<_>>(),
     })))
 }
 
 fn verdict(verdict: &Verdict) -> Value {
     json!({ "question": verdict.question.text(), "evidence": verdict.evidence })
-}
-
-fn difference(difference: &Difference) -> Value {
-    json!({
-        "code": difference.code().as_str(),
-        "severity": difference.severity().as_str(),
-        "tool": difference.tool(),
-        "message": difference.message(),
-        "example": difference.example(),
-        "widens": difference.widens(),
-    })
 }

@@ -42,7 +42,7 @@ pub(crate) fn diff(base: (&Source, &Snapshot), new: (&Source, &Snapshot), diff: 
         "needs_review": diff.needs_review(),
         "widens": diff.widens(),
         "verdicts": diff.verdicts().iter().map(verdict).collect::<Vec<_>>(),
-        "differences": diff.differences().iter().map(difference).collect::<Vec<_>>(),
+        "differences": diff.differences().iter().map(Difference::to_json).collect::<Vec<_>>(),
     })
 }
 
@@ -62,17 +62,5 @@ fn verdict(verdict: &Verdict) -> Value {
         "question": verdict.question.text(),
         "answer": verdict.evidence.is_some(),
         "evidence": verdict.evidence,
-    })
-}
-
-fn difference(difference: &Difference) -> Value {
-    json!({
-        "code": difference.code().as_str(),
-        "severity": difference.severity().as_str(),
-        "tool": difference.tool(),
-        "message": difference.message(),
-        "example": difference.example(),
-        "widens": difference.widens(),
-        "accepted": difference.accepted(),
     })
 }
