@@ -20,8 +20,8 @@ use bailiwick_policy::facts::HostFacts;
 use bailiwick_testkit::servers::serve_tls;
 use bailiwick_testkit::tls::{self, Authority, Identity};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// The value, in which no stretch of eight characters is likely anywhere else.
 pub(crate) const VALUE: &str = "ghp_qXv83LmZt0PwRk5NbYc7HdJs2GfUa9TeQi4W";
