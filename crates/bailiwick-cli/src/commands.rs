@@ -39,7 +39,7 @@ mod ps;
 #[cfg(target_os = "linux")]
 mod purge;
 #[cfg(target_os = "linux")]
-mod run;
+pub(crate) mod run;
 pub(crate) mod scan;
 #[cfg(target_os = "linux")]
 mod secret;
@@ -62,13 +62,19 @@ use bailiwick_guardrails::Consent;
 use bailiwick_manifest::SCHEMA;
 use clap::CommandFactory as _;
 
+#[cfg(target_os = "linux")]
+use self::run::LookedAhead;
 use crate::answer::{Answer, Exit};
 use crate::args::{Command, Line};
 use crate::companion;
 use crate::render::markdown;
 
-/// Runs a command. An error is a fault: ours or the system's, never the author's.
-pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
+/// Nothing is looked at before it is needed.
+#[cfg(not(target_os = "linux"))]
+pub(crate) type LookedAhead = ();
+
+/// Runs a command, with what was looked at while the command line was read. An error is a fault: ours or the system's, never the author's.
+pub(crate) fn run(command: Command, ahead: LookedAhead) -> anyhow::Result<Answer> {
     #[cfg(target_os = "linux")]
     if let Some(ports) = crate::facts::ports_dir() {
         bailiwick_egress::refuse_ports_in(ports);
@@ -84,7 +90,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Answer> {
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         #[cfg(target_os = "linux")]
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, ahead),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
         #[cfg(target_os = "linux")]

@@ -40,7 +40,11 @@ pub fn bailiwick() -> ExitCode {
     if args::asks_for_version(std::env::args_os()) {
         return terminal::show(Answer::result(Exit::Fine, version_line()), clap::ColorChoice::Never);
     }
-    answer(Line::read(), commands::run)
+    #[cfg(target_os = "linux")]
+    let ahead = commands::run::look_ahead(std::env::args_os());
+    #[cfg(not(target_os = "linux"))]
+    let ahead = ();
+    answer(Line::read(), |command| commands::run(command, ahead))
 }
 
 /// What `--version` prints.

@@ -23,6 +23,7 @@ use crate::layer::Layer;
 use crate::limits::{Applied, Situation};
 use crate::lost::PrivateDirectories;
 use crate::native::base::{self, Private, System};
+use crate::native::desk::room_for_told;
 use crate::native::guarded::{Guarded, Unasked};
 use crate::native::image::{DeskSetup, Identity, Image, Maps};
 use crate::native::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
@@ -75,7 +76,15 @@ impl Prepared {
     /// # Errors
     /// What is missing, and what to write to change that. Nothing was started.
     pub fn on(system: &System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
-        Self::with(system.clone(), plan, command, options)
+        Self::on_own(system.clone(), plan, command, options)
+    }
+
+    /// The same, with what was seen of the system used up: for the only program, or the last.
+    ///
+    /// # Errors
+    /// What is missing, and what to write to change that. Nothing was started.
+    pub fn on_own(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
+        Self::with(system, plan, command, options)
     }
 
     fn with(system: System, plan: &Plan, command: Command, options: Options) -> Result<Self, Refusal> {
@@ -123,6 +132,7 @@ impl Prepared {
             supervisor: passed_on,
             tells,
             watch: options.watch,
+            told: room_for_told(),
             only_tells: !asking.unix_mediated && !asking.guarded && options.watch != Watch::Everything,
             strict,
             nested: plan.nested_sandbox(),

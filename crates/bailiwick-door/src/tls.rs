@@ -54,7 +54,7 @@ impl ServerTls {
         if chain.is_empty() {
             return Err(fault(certificate, "it holds no certificate".to_owned()));
         }
-        only_of_owner(key).map_err(|why| fault(key, why))?;
+        only_of_owner(key).map_err(|why| fault(key, why.to_string()))?;
         let own = PrivateKeyDer::from_pem_file(key).map_err(|why| fault(key, why.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -65,21 +65,34 @@ impl ServerTls {
     }
 }
 
+/// Why a file is none that its owner alone may read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrivateFileFault {
+    #[error(transparent)]
+    Unseen(#[from] std::io::Error),
+    #[error("it is no file")]
+    NoFile,
+    #[error("others may read it: `chmod 600 {}`", .0.display())]
+    OpenToOthers(PathBuf),
+    #[error("it belongs to another user")]
+    OfAnother,
+}
+
 /// Whether a file is one that its owner alone may read.
 ///
 /// # Errors
 /// Why it is not.
-pub(crate) fn only_of_owner(path: &Path) -> Result<(), String> {
-    let found = std::fs::metadata(path).map_err(|fault| fault.to_string())?;
+pub(crate) fn only_of_owner(path: &Path) -> Result<(), PrivateFileFault> {
+    let found = std::fs::metadata(path)?;
     if !found.is_file() {
-        return Err("it is no file".to_owned());
+        return Err(PrivateFileFault::NoFile);
     }
     if found.permissions().mode() & 0o077 != 0 {
-        return Err(format!("others may read it: `chmod 600 {}`", path.display()));
+        return Err(PrivateFileFault::OpenToOthers(path.to_owned()));
     }
     let own = std::fs::metadata("/proc/self").map_or(found.uid(), |own| own.uid());
     if found.uid() != own && found.uid() != 0 {
-        return Err("it belongs to another user".to_owned());
+        return Err(PrivateFileFault::OfAnother);
     }
     Ok(())
 }

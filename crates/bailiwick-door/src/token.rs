@@ -58,7 +58,7 @@ impl Token {
     /// If it cannot be read, others may read it, or it is easily guessed.
     pub fn from_file(path: &Path) -> Result<Self, TokenFault> {
         let fault = |why: String| TokenFault::Unusable { path: path.to_owned(), why };
-        only_of_owner(path).map_err(fault)?;
+        only_of_owner(path).map_err(|why| fault(why.to_string()))?;
         let text = std::fs::read_to_string(path).map_err(|cause| fault(cause.to_string()))?;
         let text = text.trim();
         let is_sendable = text.bytes().all(|byte| byte.is_ascii_graphic());

@@ -15,6 +15,17 @@ use crate::spans::Begun;
 /// No cursor is larger.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// What is wrong with the text of a cursor.
+#[derive(Debug, thiserror::Error)]
+pub enum CursorTextError {
+    /// It is none.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It is one of another version.
+    #[error("it is of version {0}")]
+    Version(u32),
+}
+
 /// Why there is no cursor.
 #[derive(Debug, thiserror::Error)]
 pub enum CursorError {
@@ -27,7 +38,7 @@ pub enum CursorError {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
-        why: String,
+        why: CursorTextError,
     },
     /// The file cannot be read or written.
     #[error("the cursor `{}`: {fault}", file.display())]
@@ -81,13 +92,9 @@ impl Cursor {
         }
     }
 
-    fn read(text: &[u8]) -> Result<Self, String> {
-        let cursor: Self = serde_json::from_slice(text).map_err(|fault| fault.to_string())?;
-        if cursor.version == VERSION {
-            Ok(cursor)
-        } else {
-            Err(format!("it is of version {}", cursor.version))
-        }
+    fn read(text: &[u8]) -> Result<Self, CursorTextError> {
+        let cursor: Self = serde_json::from_slice(text)?;
+        if cursor.version == VERSION { Ok(cursor) } else { Err(CursorTextError::Version(cursor.version)) }
     }
 }
 

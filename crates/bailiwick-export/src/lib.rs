@@ -29,7 +29,7 @@ mod value;
 
 pub use batch::Batch;
 pub use counts::Counts;
-pub use cursor::{CursorError, CursorFile};
+pub use cursor::{CursorError, CursorFile, CursorTextError};
 pub use deliver::{Collector, CollectorUrlError, DeliverError};
 pub use json_lines::{Lines, LinesTarget};
 pub use reader::{ExportError, ExportOptions, Exporter, Sink, Step};

@@ -1,7 +1,9 @@
 //! A call as guardrails see it: a server, a tool, a capability, and texts to match.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::rules_file::AGENT_SERVER;
 use bailiwick_shell::Reading;
@@ -10,6 +12,7 @@ use bailiwick_shell::classes::{self, Consequences, EarlierFiles, Effect, Setting
 use serde_json::Value;
 
 use super::names::Names;
+use super::searched::SearchedText;
 use super::tool_name::{same_name, split, tool_of};
 
 /// The capability whose arguments hold shell text.
@@ -29,6 +32,9 @@ pub struct ToolCall<'a> {
     capability: Option<Cow<'a, str>>,
     params: &'a Value,
     json: OnceCell<String>,
+    searched_json: OnceCell<[SearchedText<'static>; 1]>,
+    /// The texts of the arguments that were asked for.
+    arguments: RefCell<BTreeMap<String, Arc<[SearchedText<'a>]>>>,
     reading: OnceCell<Option<Commands>>,
     setting: OnceCell<Setting>,
     earlier: OnceCell<EarlierFiles>,
@@ -39,7 +45,7 @@ pub struct ToolCall<'a> {
 #[derive(Debug)]
 pub(crate) struct Commands {
     pub(crate) reading: Reading,
-    pub(crate) all: String,
+    pub(crate) all: SearchedText<'static>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -59,10 +65,19 @@ impl<'a> ToolCall<'a> {
             command.is_some_and(|command| command.is_string() || command.is_array()).then_some(SHELL)
         };
         let capability = names.capability(server, tool).or_else(carries_command).map(Cow::Borrowed);
-        let (json, reading) = (OnceCell::new(), OnceCell::new());
-        let (setting, earlier, consequences) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let (server, tool) = (server.into(), tool.into());
-        Self { server, tool, capability, params, json, reading, setting, earlier, consequences }
+        Self {
+            server: server.into(),
+            tool: tool.into(),
+            capability,
+            params,
+            json: OnceCell::new(),
+            searched_json: OnceCell::new(),
+            arguments: RefCell::default(),
+            reading: OnceCell::new(),
+            setting: OnceCell::new(),
+            earlier: OnceCell::new(),
+            consequences: OnceCell::new(),
+        }
     }
 
     /// The server it belongs to; `agent` for an agent's own.
@@ -115,10 +130,20 @@ impl<'a> ToolCall<'a> {
         self.json.get_or_init(|| self.params.to_string())
     }
 
+    /// The same, to look for words in it.
+    pub(crate) fn searched_json(&self) -> &[SearchedText<'static>] {
+        self.searched_json.get_or_init(|| [SearchedText::new(self.json().to_owned())])
+    }
+
     /// The texts of an argument, under whichever name this call has it: a string itself, anything else as compact
     /// JSON, an empty text if it is not there.
-    pub(crate) fn argument_texts(&self, name: &str) -> Vec<Cow<'_, str>> {
-        aliases::texts(self.params, name)
+    pub(crate) fn argument_texts(&self, name: &str) -> Arc<[SearchedText<'a>]> {
+        if let Some(known) = self.arguments.borrow().get(name) {
+            return Arc::clone(known);
+        }
+        let texts: Arc<[_]> = aliases::texts(self.params, name).into_iter().map(SearchedText::new).collect();
+        self.arguments.borrow_mut().insert(name.to_owned(), Arc::clone(&texts));
+        texts
     }
 
     /// The text that a shell call runs.
@@ -178,8 +203,8 @@ impl Commands {
     fn from_params(params: &Value) -> Self {
         let reading = shell_text(params).map(|text| bailiwick_shell::read(&text)).unwrap_or_default();
         let texts = reading.commands.iter().flat_map(|one| std::iter::once(&one.plain).chain(&one.variants));
-        let all = texts.map(|text| format!("{text}\n")).collect();
-        Self { reading, all }
+        let all: String = texts.flat_map(|text| [text.as_str(), "\n"]).collect();
+        Self { reading, all: SearchedText::new(all) }
     }
 }
 

@@ -30,6 +30,7 @@ pub mod resolve;
 mod rules;
 pub mod rules_file;
 mod script;
+mod searched;
 mod state;
 mod surroundings;
 mod tool_name;

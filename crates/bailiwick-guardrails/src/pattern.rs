@@ -10,6 +10,8 @@ use regex::Regex;
 use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 use regex_syntax::hir::{Hir, HirKind};
 
+use crate::searched::SearchedText;
+
 /// The fewest bytes of a word worth looking for.
 const MIN_NEEDLE: usize = 2;
 /// The most alternatives that are looked for one by one.
@@ -64,16 +66,16 @@ impl Pattern {
 
     /// Whether the pattern matches somewhere in the text.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool, TooLarge> {
-        if !self.may_match(text) {
+        if !self.may_match_by(|needle| text.contains(needle)) {
             return Ok(false);
         }
         self.compiled().map(|regex| regex.is_match(text))
     }
 
     /// Whether it matches somewhere in one of the texts.
-    pub(crate) fn is_match_any(&self, texts: &[std::borrow::Cow<'_, str>]) -> Result<bool, TooLarge> {
+    pub(crate) fn is_match_any(&self, texts: &[SearchedText<'_>]) -> Result<bool, TooLarge> {
         for text in texts {
-            if self.is_match(text)? {
+            if self.may_match(text) && self.compiled()?.is_match(text.text()) {
                 return Ok(true);
             }
         }
@@ -81,10 +83,12 @@ impl Pattern {
     }
 
     /// Whether a text could match, found out without the pattern itself.
-    pub(crate) fn may_match(&self, text: &str) -> bool {
-        self.needles
-            .as_ref()
-            .is_none_or(|needles| needles.iter().any(|needle| text.contains(needle.as_str())))
+    pub(crate) fn may_match(&self, text: &SearchedText<'_>) -> bool {
+        self.may_match_by(|needle| text.contains(needle))
+    }
+
+    fn may_match_by(&self, contains: impl Fn(&str) -> bool) -> bool {
+        self.needles.as_ref().is_none_or(|needles| needles.iter().any(|needle| contains(needle)))
     }
 
     /// Compiles it now.

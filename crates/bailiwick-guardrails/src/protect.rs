@@ -63,6 +63,9 @@ const READERS: &[&str] = &[
 /// What `git` may do to a protected file: nothing to the file itself.
 const GIT_READERS: &[&str] = &["add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"];
 
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+
 /// The deepest arguments that are looked into.
 const MAX_DEPTH: usize = 32;
 
@@ -238,17 +241,38 @@ impl Protected {
         (same_name || self.kept.iter().any(at)).then(|| kept_reason(word))
     }
 
-    /// Where a path leads, as far as it exists. The same path is looked at once.
+    /// Where a path leads, as far as it exists. Paths share their directories, and each of those is looked at once.
     fn real(&self, path: &Path) -> PathBuf {
+        self.followed(path, MAX_LINKS)
+    }
+
+    /// The same, after so many links at most; what is behind more of them leads to no file.
+    fn followed(&self, path: &Path, links: usize) -> PathBuf {
         if let Some(known) = self.known.borrow().get(path) {
             return known.clone();
         }
-        let found = path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => self.real(parent).join(name),
-            (None, _) | (_, None) => path.to_path_buf(),
-        });
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_path_buf() };
+        let parent = self.followed(parent, links);
+        let here = parent.join(name);
+        let found = match std::fs::read_link(&here) {
+            Ok(target) if links > 0 => self.target(parent, &target, links - 1),
+            Ok(_) | Err(_) => here,
+        };
         self.known.borrow_mut().insert(path.to_path_buf(), found.clone());
         found
+    }
+
+    /// Where a link leads that lies in a directory without links above it.
+    fn target(&self, directory: PathBuf, target: &Path, links: usize) -> PathBuf {
+        target.components().fold(directory, |mut at, part| match part {
+            Component::Prefix(_) | Component::RootDir => PathBuf::from("/"),
+            Component::CurDir => at,
+            Component::ParentDir => {
+                at.pop();
+                at
+            }
+            Component::Normal(name) => self.followed(&at.join(name), links),
+        })
     }
 
     fn resolved(&self, word: &str, here: &Path) -> Option<PathBuf> {

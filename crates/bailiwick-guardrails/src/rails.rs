@@ -194,7 +194,7 @@ impl Matcher {
         let raw = sight == Sight::Rule || commands.is_none();
         let (in_raw, in_commands) = match &self.target.pattern {
             Written::None => return Ok(true),
-            Written::Whole(_) => (raw && pattern.is_match(call.json())?, true),
+            Written::Whole(_) => (raw && pattern.is_match_any(call.searched_json())?, true),
             Written::Argument { name, .. } => {
                 let of_shell = ToolCall::is_shell_argument(name);
                 let raw = raw || !of_shell;

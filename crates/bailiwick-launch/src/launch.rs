@@ -1,5 +1,6 @@
 //! From a plan and a command to a program that runs, with its network served and its start and end recorded.
 
+use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub struct Launch<'a> {
 /// Who holds it.
 enum Sandbox<'a> {
     /// Our own, on a system that was looked at before.
-    On(&'a System),
+    On(Cow<'a, System>),
     By(Launcher, PathBuf),
 }
 
@@ -153,7 +154,14 @@ impl<'a> Launch<'a> {
     /// Held by the native sandbox, on a system that was looked at before: for several programs of one call.
     #[must_use]
     pub fn on_system(mut self, system: &'a System) -> Self {
-        self.sandbox = Sandbox::On(system);
+        self.sandbox = Sandbox::On(Cow::Borrowed(system));
+        self
+    }
+
+    /// The same for the only program of a call.
+    #[must_use]
+    pub fn on_own_system(mut self, system: System) -> Self {
+        self.sandbox = Sandbox::On(Cow::Owned(system));
         self
     }
 
@@ -227,7 +235,7 @@ impl<'a> Launch<'a> {
             launcher.must_be_native(&format!("net:listen:{}", first.value), "open a port")?;
         }
         let ready = match sandbox {
-            Sandbox::On(system) => Prepared::on(system, plan, command, options)?.into(),
+            Sandbox::On(system) => Prepared::on_own(system.into_owned(), plan, command, options)?.into(),
             Sandbox::By(launcher, scratch) => launcher.prepare(plan, command, options, &scratch)?,
         };
         Ok(ReadyLaunch {

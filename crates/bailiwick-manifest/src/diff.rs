@@ -89,6 +89,20 @@ impl Difference {
     pub fn accepted(&self) -> Option<&str> {
         self.accepted.as_deref()
     }
+
+    /// The same for programs.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "code": self.code.as_str(),
+            "severity": self.severity.as_str(),
+            "tool": self.tool,
+            "message": self.message,
+            "example": self.example,
+            "widens": self.widens,
+            "accepted": self.accepted,
+        })
+    }
 }
 
 /// Everything that changed.

@@ -12,10 +12,16 @@ pub mod child;
 pub mod fleet;
 #[cfg(feature = "journal")]
 pub mod journal;
+#[cfg(feature = "servers")]
+pub mod names;
 mod plain_user;
 mod poorer;
 pub mod postgres;
+#[cfg(feature = "servers")]
+pub mod servers;
 mod skip;
+#[cfg(feature = "servers")]
+pub mod tls;
 mod world;
 
 pub use plain_user::{reachable_program, run_again_as_plain_user};

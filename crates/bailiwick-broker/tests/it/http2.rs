@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
 
+use bailiwick_testkit::tls::Identity;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http_body_util::{BodyExt as _, Full};
@@ -12,21 +13,16 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ServerConfig};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::world::{Heard, OTHER, Setup, VALUE, World};
 
 /// A server that speaks HTTP/2 alone, and answers with the body of what `respond` makes of a request.
-pub(crate) fn serve(
-    (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
-    respond: fn(&str) -> Vec<u8>,
-) -> (SocketAddr, Heard) {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut config = config.with_no_client_auth().with_single_cert(chain, key).unwrap();
+pub(crate) fn serve(identity: Identity, respond: fn(&str) -> Vec<u8>) -> (SocketAddr, Heard) {
+    let mut config = bailiwick_testkit::tls::server(identity);
     config.alpn_protocols = vec![b"h2".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

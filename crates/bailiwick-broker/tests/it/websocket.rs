@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
+use bailiwick_testkit::servers::serve_tls;
+use bailiwick_testkit::tls;
+use rustls::{ClientConnection, StreamOwned};
 
 use crate::world::{Heard, Setup, VALUE, World, certificate, read_message};
 
@@ -48,39 +50,28 @@ fn next_frame(from: &mut impl Read) -> Option<(u8, String)> {
 
 /// A server that repeats each message, in frames of seven bytes, and what it heard.
 pub(crate) fn serve(extensions: &'static str) -> (SocketAddr, Heard) {
-    let (chain, key) = certificate("api.test", true);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (address, heard) = (listener.local_addr().unwrap(), Heard::default());
     let keep = Arc::clone(&heard);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            stream.set_nodelay(true).unwrap();
-            let mut tls = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
-            let keep = Arc::clone(&keep);
-            std::thread::spawn(move || {
-                let Some(request) = read_message(&mut tls) else { return };
-                keep.lock().unwrap().push(request);
-                let answer = format!(
-                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                     Sec-WebSocket-Accept: x\r\n{extensions}\r\n"
-                );
-                tls.write_all(answer.as_bytes()).unwrap();
-                while let Some((kind, text)) = next_frame(&mut tls) {
-                    keep.lock().unwrap().push(text.clone());
-                    if kind == 8 {
-                        return;
-                    }
-                    let pieces: Vec<&[u8]> = text.as_bytes().chunks(7).collect();
-                    for (at, piece) in pieces.iter().enumerate() {
-                        let kind = if at == 0 { 1 } else { 0 };
-                        drop(tls.write_all(&frame(kind, at + 1 == pieces.len(), piece, None)));
-                    }
-                    drop(tls.flush());
-                }
-            });
+    serve_tls(listener, tls::server(certificate("api.test", true)), move |tls| {
+        let Some(request) = read_message(tls) else { return };
+        keep.lock().unwrap().push(request);
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: x\r\n{extensions}\r\n"
+        );
+        tls.write_all(answer.as_bytes()).unwrap();
+        while let Some((kind, text)) = next_frame(tls) {
+            keep.lock().unwrap().push(text.clone());
+            if kind == 8 {
+                return;
+            }
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(7).collect();
+            for (at, piece) in pieces.iter().enumerate() {
+                let kind = if at == 0 { 1 } else { 0 };
+                drop(tls.write_all(&frame(kind, at + 1 == pieces.len(), piece, None)));
+            }
+            drop(tls.flush());
         }
     });
     (address, heard)

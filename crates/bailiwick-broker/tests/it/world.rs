@@ -17,10 +17,11 @@ use bailiwick_broker::{BrokerProcess, LoadSecret, NamedSource, ServiceNames, Sou
 use bailiwick_egress::{Egress, Event, Front, Limits, Options, Running};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::facts::HostFacts;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use bailiwick_testkit::servers::serve_tls;
+use bailiwick_testkit::tls::{self, Authority, Identity};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// The value, in which no stretch of eight characters is likely anywhere else.
 pub(crate) const VALUE: &str = "ghp_qXv83LmZt0PwRk5NbYc7HdJs2GfUa9TeQi4W";
@@ -36,9 +37,9 @@ pub(crate) fn is_trusting(test: &str) -> bool {
         return true;
     }
     let directory = tempfile::tempdir().unwrap();
-    let (params, key) = (authority(), KeyPair::generate().unwrap());
-    std::fs::write(directory.path().join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
-    std::fs::write(directory.path().join("ca.key"), key.serialize_pem()).unwrap();
+    let authority = Authority::new();
+    std::fs::write(directory.path().join("ca.pem"), &authority.pem).unwrap();
+    std::fs::write(directory.path().join("ca.key"), &authority.key_pem).unwrap();
     let status = Command::new("/proc/self/exe")
         .arg0("it")
         .args(["--exact", test, "--nocapture"])
@@ -68,14 +69,6 @@ fn holds_secrets() {
     }
 }
 
-/// The test's authority, under a name of its own.
-fn authority() -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(rcgen::DnType::CommonName, "the test's authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params
-}
-
 /// The test's authority, for what is let through unopened.
 pub(crate) fn own_roots() -> RootCertStore {
     let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
@@ -85,20 +78,12 @@ pub(crate) fn own_roots() -> RootCertStore {
 }
 
 /// A certificate for a name, by the test's authority or by one that is not trusted.
-pub(crate) fn certificate(
-    name: &str,
-    is_trusted: bool,
-) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+pub(crate) fn certificate(name: &str, is_trusted: bool) -> Identity {
+    if !is_trusted {
+        return tls::self_signed(&[name]);
+    }
     let directory = PathBuf::from(std::env::var_os(MARK).unwrap());
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    let leaf = if is_trusted {
-        let signing = KeyPair::from_pem(&std::fs::read_to_string(directory.join("ca.key")).unwrap()).unwrap();
-        params.signed_by(&key, &Issuer::new(authority(), signing)).unwrap()
-    } else {
-        params.self_signed(&key).unwrap()
-    };
-    (vec![leaf.der().clone()], PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der())))
+    Authority::from_pem(&std::fs::read_to_string(directory.join("ca.key")).unwrap()).identity(&[name])
 }
 
 /// What servers heard: whole requests.
@@ -110,26 +95,17 @@ pub(crate) fn serve(
     is_trusted: bool,
     respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
 ) -> (SocketAddr, Heard) {
-    let (chain, key) = certificate(name, is_trusted);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let config = tls::server(certificate(name, is_trusted));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let (address, heard, respond) = (listener.local_addr().unwrap(), Heard::default(), Arc::new(respond));
+    let (address, heard) = (listener.local_addr().unwrap(), Heard::default());
     let keep = Arc::clone(&heard);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (config, keep, respond) = (Arc::clone(&config), Arc::clone(&keep), Arc::clone(&respond));
-            std::thread::spawn(move || {
-                let mut tls = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
-                while let Some(request) = read_message(&mut tls) {
-                    let answer = respond(&request);
-                    keep.lock().unwrap().push(request);
-                    if tls.write_all(&answer).and_then(|()| tls.flush()).is_err() {
-                        return;
-                    }
-                }
-            });
+    serve_tls(listener, config, move |tls| {
+        while let Some(request) = read_message(tls) {
+            let answer = respond(&request);
+            keep.lock().unwrap().push(request);
+            if tls.write_all(&answer).and_then(|()| tls.flush()).is_err() {
+                return;
+            }
         }
     });
     (address, heard)

@@ -25,12 +25,13 @@ use crate::answer::{Answer, Exit};
 use crate::args::guard::Hook;
 #[cfg(target_os = "linux")]
 use crate::fleet_rules;
-use crate::{facts, input};
+use crate::{facts, input, terminal};
 
 /// The largest event that is read.
 const MAX_EVENT: u64 = 64 * 1024 * 1024;
 
 pub(super) fn run(args: &Hook) -> Answer {
+    refuse_on_panic();
     let agent = args.agent;
     let event = match read().and_then(|value| agent.event(&value).map_err(anyhow::Error::msg)) {
         Ok(event) => event,
@@ -43,6 +44,15 @@ pub(super) fn run(args: &Hook) -> Answer {
         Err(error) if before => blocked(&error),
         Err(error) => Answer::refusal(Exit::Program(agent.fault_code), format!("bailiwick: {error:#}\n")),
     }
+}
+
+/// Makes a panic a no: what a process ends with otherwise, agents take for a fault that stops nothing.
+#[expect(clippy::exit, reason = "a panic returns nowhere")]
+fn refuse_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        terminal::remark(&format!("[guardrail] nothing runs: {panic}\n"));
+        std::process::exit(2);
+    }));
 }
 
 fn read() -> anyhow::Result<Value> {
@@ -174,4 +184,23 @@ fn watch(args: &Hook, event: &Event) -> anyhow::Result<Watch> {
         .map_err(|_| anyhow!("the manifest has variables without a value"))?;
     let checked = manifest.check(&facts).map_err(anyhow::Error::msg)?;
     Ok(watch.with_manifest(checked))
+}
+
+#[cfg(test)]
+mod tests {
+    use bailiwick_testkit::child::{child, input, start};
+
+    #[test]
+    fn a_panic_is_a_no() {
+        let hook = start(child("commands::hook::tests::panics"), "as a hook\n");
+        assert_eq!(hook.wait_with_output().unwrap().status.code(), Some(2));
+    }
+
+    #[test]
+    fn panics() {
+        if !input().is_empty() {
+            super::refuse_on_panic();
+            panic!("unforeseen");
+        }
+    }
 }

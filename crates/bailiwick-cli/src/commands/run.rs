@@ -41,15 +41,20 @@ use crate::fleet_rules::ServerInFleet;
 use crate::render::{escape, style};
 use crate::{facts, input, terminal};
 
-/// What this host has for every sandbox, looked at on a thread of its own while the plan is made.
-type LookedAhead = Option<JoinHandle<System>>;
+/// What this host has for every sandbox, looked at on a thread of its own while the command line is read and the plan is made.
+pub(crate) type LookedAhead = Option<JoinHandle<System>>;
 
-pub(super) fn run(args: &Run) -> anyhow::Result<Answer> {
+/// Begins to look if the words of the command line are those of a run: it takes as long as all else before the sandbox is made.
+pub(crate) fn look_ahead(mut words: impl Iterator<Item = OsString>) -> LookedAhead {
+    words.nth(1).is_some_and(|word| word == "run").then(|| std::thread::spawn(System::look_ahead))
+}
+
+pub(super) fn run(args: &Run, looked_ahead: LookedAhead) -> anyhow::Result<Answer> {
     if args.tell && args.backend != Backend::Native {
         return Ok(refused("`--tell` needs the native sandbox; leave `--backend` out"));
     }
     let is_confined = args.backend == Backend::Native && !args.unconfined_i_accept_the_risk;
-    let looked_ahead = is_confined.then(|| std::thread::spawn(System::look_ahead));
+    let looked_ahead = looked_ahead.filter(|_| is_confined);
     let program = args.command.first().map_or(OsStr::new("server"), OsString::as_os_str);
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let governed = Governing::from_args(args).and_then(|governing| under_fleet(args, &name, governing));
@@ -160,7 +165,6 @@ fn confined(
     looked_ahead: LookedAhead,
 ) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
-    let system = looked_ahead.and_then(|looking| looking.join().ok());
     // First: what is set up below, and copied of the environment, is in the memory that the sandbox starts with.
     let secrets = match started_secrets(&[plan], &args.secrets, &args.names) {
         Ok(secrets) => secrets,
@@ -181,8 +185,8 @@ fn confined(
     let signals = supervise::signals().context("cannot watch for signals")?;
     let stdio = if relay::on_a_terminal() { Stdio::Terminal } else { Stdio::Inherit };
     let launch = match launch(args, asked, chosen, (stdio, leash.recorder()), secrets.as_ref()) {
-        Ok(launch) => match &system {
-            Some(system) => launch.on_system(system),
+        Ok(launch) => match looked_ahead.and_then(|looking| looking.join().ok()) {
+            Some(system) => launch.on_own_system(system),
             None => launch.held_by(launcher, &facts::scratch_dir()),
         }
         .waiting_for_names(),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -200,16 +201,39 @@ fn libraries(layout: &mut Layout, configured: Vec<PathBuf>) {
     }
 }
 
-/// The directories of programs that a library directory has. Most are not there: each is looked for from the open directory.
-/// All of them, which no sandbox starts with, if it cannot be opened.
+/// The directories of programs that a library directory has. Most are not there: a short directory is read, and in a long one
+/// each is looked for. All of them, which no sandbox starts with, if it cannot be opened.
 fn helpers_in(directory: &Path) -> Vec<PathBuf> {
-    let opened = rustix::fs::open(directory, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    let entries = opened.as_ref().ok().and_then(|opened| short_listing(opened.as_fd()));
     let is_directory = |name: &&str| {
         let Ok(opened) = &opened else { return true };
-        rustix::fs::statat(opened, *name, AtFlags::empty())
-            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+        let may_be =
+            entries.as_ref().is_none_or(|entries| entries.iter().any(|entry| entry == name.as_bytes()));
+        may_be
+            && rustix::fs::statat(opened, *name, AtFlags::empty())
+                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
     };
     helpers(is_wide(directory)).filter(is_directory).map(|name| directory.join(name)).collect()
+}
+
+/// The names in a directory; nothing if they are many or cannot be read.
+fn short_listing(directory: BorrowedFd<'_>) -> Option<Vec<Vec<u8>>> {
+    let size = rustix::fs::fstat(directory).ok()?.st_size;
+    if size > 4096 {
+        return None;
+    }
+    let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut entries = rustix::fs::RawDir::new(directory, &mut room);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        names.push(entry.ok()?.file_name().to_bytes().to_vec());
+        if names.len() > 128 {
+            return None;
+        }
+    }
+    Some(names)
 }
 
 /// Directories among libraries that hold programs: those of every library directory, and those of a wide one besides.

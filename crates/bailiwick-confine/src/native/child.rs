@@ -228,7 +228,9 @@ fn mount_again(
 /// The same over a path inside a mounted tree; nothing to cover is fine.
 fn cover(root: BorrowedFd<'_>, source: &CStr, path: &CStr, attributes: Attributes) -> Result<(), Errno> {
     let tree = copy(root, source, attributes)?;
-    match attach_inside(tree.as_fd(), root, path) {
+    // An entry of the sandbox's own /proc lies behind no link, and the last part of a path is not followed.
+    let is_entry = path.to_bytes().strip_prefix(b"proc/").is_some_and(|name| !name.contains(&b'/'));
+    match if is_entry { attach(tree.as_fd(), root, path) } else { attach_inside(tree.as_fd(), root, path) } {
         Err(Errno::NOENT) => Ok(()),
         done => done,
     }

@@ -33,6 +33,7 @@ use rustix::path::DecInt;
 
 use self::call::Call;
 use self::tell::Teller;
+pub(crate) use self::tell::room_for_told;
 use super::guarded::Guarded;
 use super::image::{self, Identity};
 use crate::control;
@@ -129,7 +130,7 @@ impl<'a> Desk<'a> {
             own,
             nested: asked.nested,
             masked: false,
-            teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.watch)),
+            teller: asked.tells.as_ref().map(|line| Teller::new(line.as_fd(), asked.watch, &asked.told)),
             host_sockets: asked.host_sockets,
             private,
             waiting,
@@ -152,7 +153,8 @@ impl<'a> Desk<'a> {
         self.waiting.iter().any(Option::is_some)
     }
 
-    /// Serves one call.
+    /// Serves one call. By itself: a call takes a hundred kilobytes of stack, which no start should touch.
+    #[inline(never)]
     pub(crate) fn serve(&mut self) {
         let Ok(asked) = notify::receive(self.listener.as_fd()) else { return };
         let turn = self.decide(&asked);

@@ -1,5 +1,6 @@
 //! Everything the child needs, made before the clone: after it nothing may be allocated.
 
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
@@ -69,6 +70,8 @@ pub(crate) struct DeskSetup {
     pub(crate) tells: Option<OwnedFd>,
     /// Of what it wants to be told.
     pub(crate) watch: Watch,
+    /// What it was told, with room for all of it.
+    pub(crate) told: RefCell<Vec<u64>>,
     /// Whether nothing is decided, so that the program may run without being asked about.
     pub(crate) only_tells: bool,
     /// The filter that refuses by itself what would have been told.

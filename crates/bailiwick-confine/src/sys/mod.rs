@@ -7,6 +7,7 @@ pub(crate) mod before_exec;
 pub(crate) mod clone;
 pub(crate) mod descriptors;
 mod errno;
+pub(crate) mod here;
 pub(crate) mod landlock;
 pub(crate) mod memory;
 pub(crate) mod mount;

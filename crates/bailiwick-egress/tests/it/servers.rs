@@ -1,14 +1,13 @@
 //! Servers that stand for hosts of the internet, and remember what reached them.
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hickory_proto::op::{Message, OpCode};
-use hickory_proto::rr::rdata::{A, AAAA, CNAME};
+use bailiwick_testkit::names;
+use hickory_proto::rr::rdata::CNAME;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
-use rustls::pki_types::PrivatePkcs8KeyDer;
 
 /// What reached a server, one entry a connection.
 #[derive(Clone, Default)]
@@ -43,14 +42,7 @@ pub(crate) fn serve(address: &str, serve: impl Fn(TcpStream) + Send + Sync + 'st
     }
     socket.bind(&address.into()).unwrap();
     socket.listen(1024).unwrap();
-    let listener = TcpListener::from(socket);
-    let serve = Arc::new(serve);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let serve = Arc::clone(&serve);
-            std::thread::spawn(move || serve(stream));
-        }
-    });
+    bailiwick_testkit::servers::serve(TcpListener::from(socket), serve);
 }
 
 /// Answers every request that ends in an empty line with `200` and the word `hello`, and keeps the bytes.
@@ -153,14 +145,7 @@ pub(crate) fn tls(address: &str, name: &str) -> Seen {
 
 /// The same, with a provider of the test's choice.
 pub(crate) fn tls_with(address: &str, name: &str, provider: rustls::crypto::CryptoProvider) -> Seen {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
+    let config = bailiwick_testkit::tls::server_with(bailiwick_testkit::tls::self_signed(&[name]), provider);
     let config = Arc::new(config);
     let seen = Seen::default();
     let keep = seen.clone();
@@ -187,23 +172,18 @@ pub(crate) fn dns(
     let over_udp = Arc::clone(&answers);
     let udp = UdpSocket::bind(address).unwrap();
     let reply = move |bytes: &[u8], answers: &dyn Fn(&str, usize) -> Vec<Answer>, truncate: bool| {
-        let query = Message::from_vec(bytes).unwrap();
-        let asked = query.queries[0].clone();
-        let name = asked.name().to_ascii();
-        let earlier = keep.0.lock().unwrap().iter().filter(|seen| **seen == name.as_bytes()).count();
-        if asked.query_type() == RecordType::A {
-            keep.0.lock().unwrap().push(name.clone().into_bytes());
-        }
-        let mut reply = Message::response(query.metadata.id, OpCode::Query);
-        let all = answers(&name, earlier);
-        reply.metadata.truncation =
-            truncate && all.iter().any(|answer| matches!(answer, Answer::OverTcpOnly));
-        if !reply.metadata.truncation {
-            reply.insert_answers(
-                all.iter().filter_map(|answer| answer.record(asked.name(), asked.query_type())).collect(),
-            );
-        }
-        reply.queries = vec![asked];
+        let reply = names::reply(bytes, |asked, reply| {
+            let name = asked.name().to_ascii();
+            let earlier = keep.0.lock().unwrap().iter().filter(|seen| **seen == name.as_bytes()).count();
+            if asked.query_type() == RecordType::A {
+                keep.0.lock().unwrap().push(name.clone().into_bytes());
+            }
+            let all = answers(&name, earlier);
+            reply.metadata.truncation =
+                truncate && all.iter().any(|answer| matches!(answer, Answer::OverTcpOnly));
+            let shown = all.iter().filter(|_| !reply.metadata.truncation);
+            shown.filter_map(|answer| answer.record(asked.name(), asked.query_type())).collect()
+        });
         reply.to_vec().unwrap()
     };
     let by_tcp = reply.clone();
@@ -242,14 +222,10 @@ pub(crate) enum Answer {
 
 impl Answer {
     fn record(&self, asked: &Name, kind: RecordType) -> Option<Record> {
-        let data = |ip: &str| match ip.parse().unwrap() {
-            IpAddr::V4(ip) => (kind == RecordType::A).then_some(RData::A(A(ip))),
-            IpAddr::V6(ip) => (kind == RecordType::AAAA).then_some(RData::AAAA(AAAA(ip))),
-        };
         match self {
-            Self::Ip(ip) => data(ip).map(|data| Record::from_rdata(asked.clone(), TTL, data)),
+            Self::Ip(ip) => names::address(asked, kind, ip.parse().unwrap()),
             Self::IpOf(name, ip) => {
-                data(ip).map(|data| Record::from_rdata(Name::from_ascii(name).unwrap(), TTL, data))
+                names::address(&Name::from_ascii(name).unwrap(), kind, ip.parse().unwrap())
             }
             Self::Alias(name) => {
                 let alias = RData::CNAME(CNAME(Name::from_ascii(name).unwrap()));

@@ -142,3 +142,53 @@ fn a_link_to_settings_is_the_settings() {
     };
     assert!(refused("innocent") && !refused("other"));
 }
+
+#[test]
+fn paths_are_followed_as_the_kernel_follows_them() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::fs::create_dir_all(root.join("a/b/c")).unwrap();
+    std::fs::write(root.join("a/b/file"), "").unwrap();
+    for (name, target) in [
+        ("a/up", "../a/b"),
+        ("over", "a/up/c/../file"),
+        ("whole", root.join("a/up").to_str().unwrap()),
+        ("a/b/c/out", "../../../whole/./c"),
+        ("loop", "loop"),
+        ("around", "a/../around/x"),
+        ("gone", "a/nothing/here"),
+    ] {
+        symlink(target, root.join(name)).unwrap();
+    }
+    let protected = Protected::new(&root, &[], Path::new("/state"), None);
+    for path in ["", "a", "a/up", "a/up/file", "over", "whole/c", "whole/c/out/out/out", "a/b/c/out"] {
+        let path = root.join(path);
+        assert_eq!(protected.real(&path), path.canonicalize().unwrap(), "{}", path.display());
+    }
+    for (path, leads_to) in [
+        ("a/up/nothing/x", "a/b/nothing/x"),
+        ("over/below", "a/b/file/below"),
+        // What is made through such a link is made where it leads.
+        ("gone", "a/nothing/here"),
+    ] {
+        assert_eq!(protected.real(&root.join(path)), root.join(leads_to), "{path}");
+    }
+    for endless in ["loop", "loop/x", "around", "around/y"] {
+        assert!(protected.real(&root.join(endless)).starts_with(&root), "{endless}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_yet_does_not_lead_around_the_guard() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink(".agents/hooks/lint.sh", root.join("notes.txt")).unwrap();
+    let protected = Protected::new(&root, &[".agents/hooks/lint.sh".to_owned()], Path::new("/state"), None);
+    let refused = |command: &str| {
+        let params = json!({ "command": command });
+        protected.refuse(&ToolCall::new("Bash", &params, &Names::default())).is_some()
+    };
+    assert!(refused("echo x > notes.txt"));
+    assert!(!refused("echo x > other.txt"));
+}

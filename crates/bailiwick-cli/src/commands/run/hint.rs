@@ -26,6 +26,10 @@ pub(super) fn unseen_directory(command: &[OsString], here: &Path, plan: &Plan) -
     if here == Path::new("/") || is_visible(plan, here) || given.any(|path| path.starts_with(here)) {
         return None;
     }
+    // It did start there, for something there is granted: what it misses beside that `--tell` names.
+    if plan.files().iter().any(|grant| Path::new(&grant.path().to_string()).starts_with(here)) {
+        return None;
+    }
     let shown = here.display();
     Some(format!(
         "the current directory `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"
@@ -47,10 +51,19 @@ pub(super) fn unseen_paths(
         let shown = path.display();
         match socket(&path, command).and_then(|socket| socket.to_str().map(str::to_owned)) {
             Some(socket) => format!("`{socket}` is a socket; add --cap ipc:connect:unix:{socket}"),
-            None => format!("`{shown}` is not visible inside; add --cap fs:read:{shown}"),
+            None => with_modules(&path)
+                .unwrap_or_else(|| format!("`{shown}` is not visible inside; add --cap fs:read:{shown}")),
         }
     };
     paths.take(MOST).map(note).collect()
+}
+
+/// What to say of a file of a package of node: it loads others of the same `node_modules`, one after the other.
+fn with_modules(path: &Path) -> Option<String> {
+    let modules = path.ancestors().filter(|above| above.ends_with("node_modules")).last()?;
+    let modules = modules.to_str().filter(|text| is_written_plainly(text))?;
+    let grant = bailiwick_shell::quoted([format!("fs:read:{modules}?code=true").as_str()]);
+    Some(format!("`{modules}` is not visible inside, and its packages load each other; add --cap {grant}"))
 }
 
 /// What to say after a command has failed that was to make something where it cannot.
@@ -256,6 +269,29 @@ mod tests {
             notes_of(&["fs:read:/opt"], &["tar", "cf", "/usr/lib/x", "/x", "/proc/x"], "/opt"),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn a_package_of_node_comes_with_those_around_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node_modules/a/node_modules/b/cli.js");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let said = notes_of(&["fs:read:/opt"], &["node", file.to_str().unwrap()], "/opt");
+        let modules = directory.path().join("node_modules");
+        let grant = format!("fs:read:{}?code=true", modules.display());
+        assert_eq!(said.len(), 1);
+        assert!(said[0].ends_with(&format!("add --cap '{grant}'")), "{said:?}");
+        assert_eq!(notes_of(&["fs:read:/opt", &grant], &["node", file.to_str().unwrap()], "/opt"), [""; 0]);
+    }
+
+    #[test]
+    fn a_directory_of_which_something_is_granted_is_not_named_as_a_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let (here, file) = (directory.path(), directory.path().join("a.sh"));
+        std::fs::write(&file, "").unwrap();
+        let grant = format!("fs:read:{}", file.display());
+        assert_eq!(notes_of(&[&grant], &["shellcheck", "a.sh"], here.to_str().unwrap()), [""; 0]);
     }
 
     #[test]

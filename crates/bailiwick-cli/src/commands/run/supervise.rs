@@ -15,7 +15,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
 use signal_hook::consts::signal::{
-    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+    SIGABRT, SIGBUS, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGQUIT, SIGSEGV, SIGSYS, SIGTERM, SIGTRAP,
+    SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -59,7 +60,7 @@ pub(super) fn watch(
 ) -> anyhow::Result<(Answer, Events)> {
     let timeout = plan.limits().timeout_ms.map(Duration::from_millis);
     let ended = until_the_end(&mut launched, &mut signals, timeout, fleet);
-    let failed = matches!(ended, Ok(End::Itself(Ended::Code(1..))));
+    let failed = ended.as_ref().is_ok_and(|end| end.is_failure());
     let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), |end| in_words(*end, fleet));
     let recorded = if ended.is_ok() { launched.record_end(&how) } else { Ok(()) };
     let (refused, lost) = (launched.refusals(), launched.take_lost());
@@ -71,6 +72,9 @@ pub(super) fn watch(
     finished?;
     Ok((answer(ended, timeout, fleet), events))
 }
+
+/// Signals that a program brings upon itself: it crashed, or gave up over something that it was refused.
+const CRASHES: [i32; 7] = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP];
 
 /// Ends this process, and with it the sandbox, as soon as the one that started it has ended.
 pub(super) fn die_with_parent() -> anyhow::Result<()> {
@@ -92,6 +96,17 @@ enum End {
     TimedOut,
     /// The fleet said so.
     Revoked,
+}
+
+impl End {
+    /// Whether it ended by itself because something went wrong.
+    fn is_failure(self) -> bool {
+        match self {
+            Self::Itself(Ended::Code(code)) => code > 0,
+            Self::Itself(Ended::Signal(signal)) => CRASHES.contains(&signal),
+            Self::TimedOut | Self::Revoked => false,
+        }
+    }
 }
 
 fn until_the_end(

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hickory_proto::op::{Message, OpCode};
-use hickory_proto::rr::rdata::A;
-use hickory_proto::rr::{RData, Record, RecordType};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::pki_types::PrivatePkcs8KeyDer;
+use bailiwick_testkit::names;
+pub(crate) use bailiwick_testkit::tls::Authority;
+use hickory_proto::rr::RecordType;
 
 /// What reached a server: one entry a connection or query.
 #[derive(Clone, Default)]
@@ -56,55 +54,14 @@ pub(super) fn files(dir: &Path) -> Files {
     Arc::new(found)
 }
 
-/// A certificate authority that the clients trust.
-pub(crate) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, as clients are given it.
-    pub(crate) pem: String,
-}
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // Not the name that servers have by default: a certificate that names itself as its issuer would be untrusted.
-        params.distinguished_name.push(rcgen::DnType::CommonName, "the test's authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    pub(crate) fn server(&self, names: &[&str]) -> rustls::ServerConfig {
-        let key = KeyPair::generate().unwrap();
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.use_authority_key_identifier_extension = true;
-        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-            )
-            .unwrap()
-    }
-}
-
 /// A web server over TLS for these names; counts what was asked inside TLS.
 pub(super) fn https(address: &str, authority: &Authority, names: &[&str], files: &Files) -> Seen {
-    let config = Arc::new(authority.server(names));
     let (seen, files) = (Seen::default(), Arc::clone(files));
     let keep = seen.clone();
-    serve(address, move |stream| {
+    let listener = TcpListener::bind(address).unwrap();
+    bailiwick_testkit::servers::serve_tls(listener, authority.server(names), move |tls| {
         let index = keep.add("");
-        let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-        let mut tls = rustls::StreamOwned::new(connection, stream);
-        web(&mut tls, &files, |head| keep.extend(index, head));
+        web(tls, &files, |head| keep.extend(index, head));
         tls.conn.send_close_notify();
         drop(tls.flush());
     });
@@ -145,39 +102,21 @@ pub(super) fn dns(
 ) -> Seen {
     let seen = Seen::default();
     let keep = seen.clone();
-    let socket = UdpSocket::bind(address).unwrap();
-    std::thread::spawn(move || {
-        let mut bytes = [0; 2048];
-        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
-            let query = Message::from_vec(&bytes[..length]).unwrap();
-            let asked = query.queries[0].clone();
-            let name = asked.name().to_ascii().trim_end_matches('.').to_owned();
-            let mut reply = Message::response(query.metadata.id, OpCode::Query);
-            if asked.query_type() == RecordType::A {
-                let earlier = keep.all().iter().filter(|earlier| **earlier == name).count();
-                keep.add(&name);
-                let ips = answers(&name, earlier).into_iter().map(|ip| match ip.parse().unwrap() {
-                    IpAddr::V4(ip) => Record::from_rdata(asked.name().clone(), 1, RData::A(A(ip))),
-                    IpAddr::V6(_) => panic!("`{ip}` is not for an A record"),
-                });
-                reply.insert_answers(ips.collect());
-            }
-            reply.queries = vec![asked];
-            drop(socket.send_to(&reply.to_vec().unwrap(), from));
+    names::serve(UdpSocket::bind(address).unwrap(), move |asked| {
+        if asked.query_type() != RecordType::A {
+            return Vec::new();
         }
+        let name = names::name_of(asked);
+        let earlier = keep.all().iter().filter(|earlier| **earlier == name).count();
+        keep.add(&name);
+        let record = |ip: &str| names::address(asked.name(), RecordType::A, ip.parse().unwrap());
+        answers(&name, earlier).into_iter().map(|ip| record(ip).unwrap()).collect()
     });
     seen
 }
 
 pub(super) fn serve(address: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) {
-    let listener = TcpListener::bind(address).unwrap();
-    let serve = Arc::new(serve);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let serve = Arc::clone(&serve);
-            std::thread::spawn(move || serve(stream));
-        }
-    });
+    bailiwick_testkit::servers::serve(TcpListener::bind(address).unwrap(), serve);
 }
 
 /// Answers requests, one after the other on the same connection, until the client ends.

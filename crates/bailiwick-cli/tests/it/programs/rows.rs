@@ -94,7 +94,8 @@ Real programs and the grants they need. A test runs every row that a host has th
 user: `crates/bailiwick-cli/tests/it/programs/programs.txt`, from which this page is printed; a longer run takes every grant
 away once and sees that the row then fails. `{w}` is a project directory, `{out}` an empty one, `{home}` the home, `{tools}` a
 virtual environment with `node_modules`, `{sockets}` a directory with a socket; `{port}`, `{tls}`, `{pg}` and `{redis}` are ports of
-this host. Everything else of the host stays closed: nothing is reached but what a row grants.
+this host. Everything else of the host stays closed: nothing is reached but what a row grants. A browser has a sandbox of its own, which
+needs namespaces (`?nestedSandbox=true`); with `--no-sandbox` it goes without, and is held by this one alone.
 
 The grants need not be known before. Another test starts each row with none, adds what the notes of a failed run name, as it is
 written, and runs again, with `--tell` where the note says so: after at most two rounds the program works, but for the rows that are

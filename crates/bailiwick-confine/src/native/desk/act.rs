@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::path::DecInt;
 
 use super::call::{Call, Named};
-use super::spot::{Judged, Spot, descriptor_of};
+use super::spot::{Judged, Spot, descriptor_of, directory_path};
 use super::text::{Text, lies_in};
 use super::{Desk, Identity, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
@@ -160,7 +160,7 @@ impl Desk<'_> {
 
     /// Whether an entry is free in the directory that it was judged in, whatever that is called now.
     fn is_still_free(&self, spot: &Spot<'_>) -> bool {
-        let now = self.path_of(spot.parent.as_fd());
+        let now = directory_path(spot.parent.as_fd());
         if now.is_ok_and(|now| now.as_bytes() == spot.inside.as_bytes()) {
             return true;
         }
@@ -170,13 +170,9 @@ impl Desk<'_> {
 
     fn make_directory(&mut self, asked: &TrappedCall, what: &Named, mode: u32) -> Result<Turn, Turn> {
         let spot = self.spot_or_turn(asked, what)?;
-        let exists = statat(&spot.parent, spot.name.as_c()?, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        if exists {
-            return Ok(Turn::Answer(Err(Errno::EXIST)));
-        }
         let fresh = self.is_fresh_repository(&spot);
         if (self.judge(&spot) == Judged::Refused && !fresh) || self.completes_repository(&spot) {
-            return Ok(REFUSED);
+            return Ok(if kind_at(&spot).is_some() { Errno::EXIST.into() } else { REFUSED });
         }
         self.ensure_waiting(asked)?;
         let name = spot.name.as_c()?;
@@ -191,9 +187,11 @@ impl Desk<'_> {
     /// Whether a new directory is a repository of the program's own: not at the top of a writable tree and in no other
     /// work tree, whose `git status` would enter it.
     fn is_fresh_repository(&self, spot: &Spot<'_>) -> bool {
+        if spot.name.as_bytes() != b".git" {
+            return false;
+        }
         let Ok(directory) = spot.tree.real(spot.inside.as_bytes()) else { return false };
-        spot.name.as_bytes() == b".git"
-            && !self.guarded.is_home(directory.as_bytes())
+        !self.guarded.is_home(directory.as_bytes())
             && !self.guarded.is_closed(spot.real.as_bytes())
             && !self.is_in_work_tree(spot.tree, directory.as_bytes())
             && self.fresh.iter().any(Option::is_none)
@@ -233,16 +231,20 @@ impl Desk<'_> {
     }
 
     fn rename(&self, asked: &TrappedCall, from: &Named, to: &Named, flags: u32) -> Result<Turn, Turn> {
-        let (old, new) = (self.spot_or_turn(asked, from)?, self.spot_or_turn(asked, to)?);
+        let [old, new] = self.two_spots(asked, [from, to])?;
         let flags = RenameFlags::from_bits_retain(flags);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        if self.refuses_move(&old, &new) || (exchange && self.refuses_move(&new, &old)) {
+        let kind = kind_at(&old);
+        let other = exchange.then(|| kind_at(&new)); // what is moved the other way
+        if self.refuses_move(&old, kind, &new) || other.is_some_and(|it| self.refuses_move(&new, it, &old)) {
             return Ok(REFUSED);
         }
-        if self.enters_work_tree(&old, &new) || (exchange && self.enters_work_tree(&new, &old)) {
+        if self.enters_work_tree(&old, kind, &new)
+            || other.is_some_and(|it| self.enters_work_tree(&new, it, &old))
+        {
             return Ok(Turn::Answer(Err(Errno::XDEV))); // copied instead, every name is judged
         }
-        if (old.slash || new.slash) && kind_at(&old) != Some(FileType::Directory) {
+        if (old.slash || new.slash) && kind != Some(FileType::Directory) {
             return Ok(Turn::Answer(Err(Errno::NOTDIR)));
         }
         self.ensure_waiting(asked)?;
@@ -272,24 +274,23 @@ impl Desk<'_> {
         !(on_the_way && kind_at(spot) == Some(FileType::Directory) && !is_empty(spot))
     }
 
-    /// Whether what is at one place must not come to another.
-    fn refuses_move(&self, old: &Spot<'_>, new: &Spot<'_>) -> bool {
+    /// Whether what is at one place, and of this kind, must not come to another.
+    fn refuses_move(&self, old: &Spot<'_>, kind: Option<FileType>, new: &Spot<'_>) -> bool {
         if self.judge(old) == Judged::Refused || self.guarded.leads_to_closed(old.real.as_bytes()) {
             return true;
         }
-        let kind = kind_at(old);
         let brings_names =
-            kind == Some(FileType::Symlink) || kind == Some(FileType::Directory) && !is_empty(old);
+            || kind == Some(FileType::Symlink) || kind == Some(FileType::Directory) && !is_empty(old);
         match self.judge(new) {
             Judged::Refused => true,
-            Judged::OnTheWay => brings_names,
+            Judged::OnTheWay => brings_names(),
             Judged::Free => self.completes_repository(new),
         }
     }
 
     /// Whether a directory with something in it would come into a work tree that it is not in.
-    fn enters_work_tree(&self, old: &Spot<'_>, new: &Spot<'_>) -> bool {
-        if kind_at(old) != Some(FileType::Directory) || is_empty(old) {
+    fn enters_work_tree(&self, old: &Spot<'_>, kind: Option<FileType>, new: &Spot<'_>) -> bool {
+        if kind != Some(FileType::Directory) || is_empty(old) {
             return false;
         }
         let around = |spot: &Spot<'_>| {

@@ -3,7 +3,7 @@
 //! Each thing is told once. What the program changes while it is read may be told wrongly; a hint is then wrong, and
 //! nothing else. The supervisor compares with what the host has: see `watched`.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, openat};
@@ -32,13 +32,18 @@ pub(super) struct Teller<'a> {
     pub(super) line: BorrowedFd<'a>,
     /// Of what is told.
     watch: Watch,
-    told: Cell<[u64; MOST]>,
-    count: Cell<usize>,
+    /// With room for all that is told: nothing is allocated for it.
+    told: &'a RefCell<Vec<u64>>,
+}
+
+/// Room for what is told, to be made before the first process is.
+pub(crate) fn room_for_told() -> RefCell<Vec<u64>> {
+    RefCell::new(Vec::with_capacity(MOST))
 }
 
 impl<'a> Teller<'a> {
-    pub(super) const fn new(line: BorrowedFd<'a>, watch: Watch) -> Self {
-        Self { line, watch, told: Cell::new([0; MOST]), count: Cell::new(0) }
+    pub(super) const fn new(line: BorrowedFd<'a>, watch: Watch, told: &'a RefCell<Vec<u64>>) -> Self {
+        Self { line, watch, told }
     }
 
     /// Sends each time, and waits until the supervisor has room for it: nothing that it asked for is lost.
@@ -69,15 +74,11 @@ impl<'a> Teller<'a> {
     fn is_new(&self, packet: &[u8]) -> bool {
         let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         let sum = packet.iter().fold(0xcbf2_9ce4_8422_2325, mix);
-        let told: &Cell<[u64]> = &self.told;
-        let told = told.as_slice_of_cells();
-        let count = self.count.get();
-        let Some(room) = told.get(count) else { return false };
-        if told.iter().take(count).any(|old| old.get() == sum) {
+        let Ok(mut told) = self.told.try_borrow_mut() else { return false };
+        if told.len() == told.capacity() || told.contains(&sum) {
             return false;
         }
-        room.set(sum);
-        self.count.set(count + 1);
+        told.push(sum);
         true
     }
 }

@@ -10,10 +10,9 @@ use bailiwick_journal::Options;
 use bailiwick_launch::Resolver;
 use bailiwick_manifest::caveats::{Caveats, Scope};
 use bailiwick_policy::capability::CapabilitySet;
-use hickory_proto::op::{Message, OpCode};
-use hickory_proto::rr::rdata::{A, AAAA};
-use hickory_proto::rr::{RData, Record, RecordType};
-use rustls::pki_types::PrivatePkcs8KeyDer;
+use bailiwick_testkit::servers::{serve, serve_tls};
+use bailiwick_testkit::{names, tls};
+use hickory_proto::rr::RecordType;
 use serde_json::{Value, json};
 
 use crate::files::Under;
@@ -45,43 +44,28 @@ impl Server {
         name: &str,
         answer: impl Fn(&str, &mut dyn Write) -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
+        let identity = tls::self_signed(&[name]);
+        let root = identity.0[0].to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = Self::listen(listener, Some(Arc::new(config)), answer);
-        Self { root: made.cert.der().to_vec(), ..server }
+        let server = Self::listen(listener, Some(tls::server(identity)), answer);
+        Self { root, ..server }
     }
 
     fn listen(
         listener: TcpListener,
-        tls: Option<Arc<rustls::ServerConfig>>,
+        config: Option<rustls::ServerConfig>,
         answer: impl Fn(&str, &mut dyn Write) -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let (port, kept, answer) =
-            (listener.local_addr().unwrap().port(), Arc::clone(&heads), Arc::new(answer));
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().map_while(Result::ok) {
-                let (kept, answer, tls) = (Arc::clone(&kept), Arc::clone(&answer), tls.clone());
-                std::thread::spawn(move || match tls {
-                    None => converse(&mut stream, &kept, &*answer),
-                    Some(config) => {
-                        let connection = rustls::ServerConnection::new(config).unwrap();
-                        let mut tls = rustls::StreamOwned::new(connection, stream);
-                        converse(&mut tls, &kept, &*answer);
-                        tls.conn.send_close_notify();
-                        drop(tls.flush());
-                    }
-                });
-            }
-        });
+        let (port, kept) = (listener.local_addr().unwrap().port(), Arc::clone(&heads));
+        match config {
+            None => serve(listener, move |mut stream| converse(&mut stream, &kept, &answer)),
+            Some(config) => serve_tls(listener, config, move |tls| {
+                converse(tls, &kept, &answer);
+                tls.conn.send_close_notify();
+                drop(tls.flush());
+            }),
+        }
         Self { port, heads, root: Vec::new() }
     }
 }
@@ -136,31 +120,17 @@ pub(crate) fn dns(
     let address: SocketAddr = socket.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        let mut bytes = [0; 2048];
-        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
-            let query = Message::from_vec(&bytes[..length]).unwrap();
-            let question = query.queries[0].clone();
-            let name = question.name().to_ascii();
-            let is_v4 = question.query_type() == RecordType::A;
-            let mut kept = kept.lock().unwrap();
-            let earlier = kept.iter().filter(|earlier| **earlier == name).count();
-            let turn = if is_v4 { earlier } else { earlier.saturating_sub(1) };
-            if is_v4 {
-                kept.push(name.clone());
-            }
-            let mut reply = Message::response(query.metadata.id, OpCode::Query);
-            reply.add_query(question.clone());
-            for ip in answers(&name, turn) {
-                let data = match ip {
-                    IpAddr::V4(ip) if is_v4 => RData::A(A(ip)),
-                    IpAddr::V6(ip) if !is_v4 => RData::AAAA(AAAA(ip)),
-                    IpAddr::V4(_) | IpAddr::V6(_) => continue,
-                };
-                reply.add_answer(Record::from_rdata(question.name().clone(), 0, data));
-            }
-            socket.send_to(&reply.to_vec().unwrap(), from).unwrap();
+    names::serve(socket, move |question| {
+        let name = question.name().to_ascii();
+        let is_v4 = question.query_type() == RecordType::A;
+        let mut kept = kept.lock().unwrap();
+        let earlier = kept.iter().filter(|earlier| **earlier == name).count();
+        let turn = if is_v4 { earlier } else { earlier.saturating_sub(1) };
+        if is_v4 {
+            kept.push(name.clone());
         }
+        let ips = answers(&name, turn).into_iter();
+        ips.filter_map(|ip| names::address(question.name(), question.query_type(), ip)).collect()
     });
     (Resolver::Server(address), asked)
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bailiwick_launch::{Observation, Observations};
 use bailiwick_policy::plan::{Network, PROGRAM_DIRECTORIES, Plan};
 
-use super::{is_masked, is_visible, is_written_plainly};
+use super::{is_masked, is_visible, is_written_plainly, with_modules};
 
 /// The most hints of one kind: more do not help.
 const MOST: usize = 12;
@@ -254,6 +254,9 @@ fn files(seen: &Observations, plan: &Plan) -> Vec<String> {
         if is_masked(path) || (!writes && is_visible(plan, path)) {
             return None;
         }
+        if let Some(whole) = with_modules(path).filter(|_| !writes) {
+            return Some(whole);
+        }
         let (actions, refused) = match (reads, writes) {
             (true, true) => ("read,write", "read and changed"),
             (false, true) => ("write", "changed"),
@@ -265,7 +268,13 @@ fn files(seen: &Observations, plan: &Plan) -> Vec<String> {
             quoted(&format!("fs:{actions}:{text}"))
         ))
     };
-    order.into_iter().filter_map(note).take(MOST).collect()
+    let mut notes: Vec<String> = Vec::new();
+    for note in order.into_iter().filter_map(note) {
+        if notes.len() < MOST && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
 }
 
 /// A file that was refused, and whether it was to be changed.
