@@ -70,20 +70,6 @@ impl Difference {
         self.widens
     }
 
-    /// It for programs; fields are added, never changed.
-    #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "code": self.code.as_str(),
-            "severity": self.severity.as_str(),
-            "tool": self.tool,
-            "message": self.message,
-            "example": self.example,
-            "widens": self.widens,
-            "accepted": self.accepted,
-        })
-    }
-
     /// Why it was accepted, if it was.
     #[must_use]
     pub fn accepted(&self) -> Option<&str> {
