@@ -78,7 +78,7 @@ impl TestLog {
         }
         for bundle in entry_bundles(0, size) {
             let first = usize::try_from(bundle.index * 256).unwrap();
-            let entries = &self.entries[first..first + usize::from(bundle.width)];
+            let entries = self.entries.get(first..first + usize::from(bundle.width)).unwrap();
             files.insert(bundle.path(), EntryBundle::encode(entries).unwrap());
         }
         let head = Checkpoint { origin: ORIGIN.to_owned(), size, root: merkle::root(&leaves), time_ms };

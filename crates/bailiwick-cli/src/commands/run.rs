@@ -28,7 +28,7 @@ use bailiwick_launch::{
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
-use bailiwick_replica::{Leash as FleetLeash, ServerIdentity};
+use bailiwick_replica::ServerIdentity;
 
 pub(super) use self::dry_run::{carry_over, list, trees, without_layer};
 pub(super) use self::leash::Governing;
@@ -96,7 +96,6 @@ pub(super) fn run(args: &Run, looked_ahead: LookedAhead) -> anyhow::Result<Answe
     } else {
         asked
     };
-    let fleet = fleet.map(ServerInFleet::short_leash).transpose()?;
     confined(args, &asked, &chosen, (leash, fleet), looked_ahead)
 }
 
@@ -161,7 +160,7 @@ fn confined(
     args: &Run,
     asked: &PlannedRun,
     chosen: &Chosen,
-    (mut leash, fleet): (Leash, Option<FleetLeash>),
+    (mut leash, fleet): (Leash, Option<ServerInFleet>),
     looked_ahead: LookedAhead,
 ) -> anyhow::Result<Answer> {
     let plan = &asked.plan;
@@ -211,6 +210,8 @@ fn confined(
     note(lost::foretold(&chosen.command, home.as_deref(), plan).filter(|_| args.backend == Backend::Native));
     match ready.start() {
         Ok(launched) => {
+            // Only now: what starts it must be alone in this process.
+            let fleet = fleet.map(ServerInFleet::short_leash).transpose()?;
             let (answer, mut seen) = supervise::watch(plan, launched, signals, fleet.as_ref())?;
             let answer = match seen.layer.take() {
                 Some(layer) if args.dry_run => dry_run::ended(answer, layer, args.commit, plan)?,

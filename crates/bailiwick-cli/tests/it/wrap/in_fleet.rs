@@ -171,18 +171,16 @@ fn runs_and_sessions_end_with_everything_and_none_begins() {
     let mut run = fleet.world.bailiwick(&["run", "--cap", "exec:spawn:sleep", "--", "sleep", &word]);
     let run =
         run.stdin(std::process::Stdio::null()).stdout(piped()).stderr(piped()).spawn().expect("it starts");
-    let mut serve = fleet.world.bailiwick(&["serve", "--cap", "exec:spawn:sleep"]);
-    let serve = Wrapped::spawned({
-        serve.env("BAILIWICK_TEST", "1");
-        serve
-    });
+    let serve = Wrapped::spawned(fleet.world.bailiwick(&["serve", "--cap", "exec:spawn:sleep"]));
     let sleeps = || processes(&word).iter().any(|line| line.starts_with("sleep "));
     assert!(eventually(sleeps) && eventually(|| fleet.world.recorded().contains("serves `")));
     fleet.push(everything());
     let ended = run.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(124), "{}", said(&ended));
     assert!(said(&ended).contains("the fleet revoked everything (`r1`): leaked"), "{}", said(&ended));
-    let output = { serve }.child.wait_with_output().expect("it ends");
+    // Its input is still open: it is not the client that ends it.
+    let Wrapped { child, input: _input, .. } = serve;
+    let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(fleet.world.recorded().matches("the fleet revoked everything").count(), 2);
     for args in
