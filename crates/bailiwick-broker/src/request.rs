@@ -65,9 +65,6 @@ const PARAMETERS: [&str; 17] = [
 /// Beside a placeholder, this many letters and digits in a row are a credential of the client's own. Names of users that
 /// services ask for there (`x-access-token`, `oauth2accesstoken`) are shorter.
 const CREDENTIAL_LENGTH: usize = 20;
-/// Stands in the place of a placeholder while what is beside it is judged; no field can have it.
-const GAP: u8 = 0;
-
 /// The secrets that a request is given.
 #[derive(Default)]
 pub(crate) struct Used<'a>(Vec<&'a OpenSecret>);
@@ -174,18 +171,27 @@ impl<'a> Filling<'a> {
         Ok(filled)
     }
 
-    /// Refuses a text in which a placeholder is glued to other letters or digits, which would let the client choose where the
-    /// value begins in what a server shows of it; and one with a credential of the client's own beside the placeholder.
+    /// Refuses a text in which a placeholder is glued to other letters or digits: the client would choose where the value begins
+    /// in what a server shows of it.
+    fn has_none_glued(&self, text: &[u8]) -> Result<(), Refusal> {
+        let is_glued = |secret: &OpenSecret| {
+            let (own, length) = (secret.placeholder.as_bytes(), secret.placeholder.len());
+            let is_word =
+                |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+            let mut places = text.windows(length).enumerate().filter(|(_, window)| *window == own);
+            places.any(|(at, _)| is_word(at.checked_sub(1)) || is_word(Some(at + length)))
+        };
+        if self.secrets().any(is_glued) { Err(Self::misdirected()) } else { Ok(()) }
+    }
+
+    /// Refuses a text with a credential of the client's own beside placeholders.
     fn stands_alone(&self, text: &[u8]) -> Result<(), Refusal> {
+        self.has_none_glued(text)?;
         let mut rest = Zeroizing::new(text.to_vec());
         for secret in self.secrets() {
-            if let Some(shorter) = replaced(&rest, secret.placeholder.as_bytes(), &[GAP]) {
+            if let Some(shorter) = replaced(&rest, secret.placeholder.as_bytes(), b" ") {
                 rest = shorter;
             }
-        }
-        let is_glued = |pair: &[u8]| pair.contains(&GAP) && pair.iter().any(u8::is_ascii_alphanumeric);
-        if rest.windows(2).any(|pair| is_glued(pair) || pair == [GAP, GAP]) {
-            return Err(Self::misdirected());
         }
         let is_credential = |run: &[u8]| run.len() >= CREDENTIAL_LENGTH;
         if !self.lets_foreign() && rest.split(|byte| !byte.is_ascii_alphanumeric()).any(is_credential) {
@@ -294,6 +300,7 @@ impl<'a> Filling<'a> {
             }
         }
         self.has_none(filled.as_deref().map_or(text, Vec::as_slice))?;
+        self.has_none_glued(text)?;
         Ok(filled)
     }
 

@@ -137,9 +137,14 @@ fn no_later_message_and_no_other_part_has_a_placeholder() {
     crate::trusting!("websocket::no_later_message_and_no_other_part_has_a_placeholder");
     let world = world(ALLOWED, "");
     let (token, other) = (world.token().to_owned(), world.other().to_owned());
-    for (kind, first, then) in
-        [(1, "hello", token.as_str()), (2, "hello", &token), (1, &other, "x"), (8, "hello", &token)]
-    {
+    let glued = format!("AUTH x{token}");
+    for (kind, first, then) in [
+        (1, "hello", token.as_str()),
+        (2, "hello", &token),
+        (1, &other, "x"),
+        (1, &glued, "x"),
+        (8, "hello", &token),
+    ] {
         let mut tls = opened(&world, "/socket/a").unwrap();
         say(&mut tls, 1, true, first);
         if first == "hello" {

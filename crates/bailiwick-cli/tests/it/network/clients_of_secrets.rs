@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use bailiwick_testkit::skip;
 
-use super::secrets::{VALUE, World, request, text, uses};
+use super::secrets::{GRANT, VALUE, World, request, text, uses};
 use super::servers::{self, Authority, Files, Seen};
 use super::traces::outside_and_inside;
 use super::world::{Stage, in_world, test_name, users};
@@ -110,7 +110,9 @@ fn boto3_signs_inside_what_is_signed_anew_outside() {
         let manifest = stage.path("m.toml");
         std::fs::write(
             &manifest,
-            "name = 't'\nversion = '1'\nserver_capabilities = []\n[secrets.TOKEN]\nsign = 'aws-sigv4'\n",
+            format!(
+                "name = 't'\nversion = '1'\nserver_capabilities = ['{GRANT}']\n[secrets.TOKEN]\nsign = 'aws-sigv4'\n"
+            ),
         )
         .unwrap();
         let reads = [
@@ -213,7 +215,7 @@ fn a_client_that_follows_a_redirect_takes_no_value_along() {
         for (path, follower) in [("x", &secure), ("plain", &plain)] {
             let before = follower.count();
             let ask = format!(
-                "/usr/bin/curl -sS -m 10 -L --location-trusted -H \"Authorization: Bearer $TOKEN\" https://good.test/{path}; echo \"$TOKEN\""
+                "/usr/bin/curl -sS -m 10 -L --location-trusted -H \"Authorization: Bearer $TOKEN\" https://good.test/{path}; echo; echo \"$TOKEN\""
             );
             let output =
                 world.run(&stage, &caps, &["--"]).args(["/usr/bin/bash", "-c", &ask]).output().unwrap();
