@@ -187,6 +187,6 @@ mod tests {
         assert_eq!(padded("notes-server", 8), "notes-s…");
         assert_eq!(padded("日本語", 8), "日本語  ");
         assert_eq!(padded("日本語の名前", 8), "日本語… ");
-        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb          ");
+        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb         ");
     }
 }
