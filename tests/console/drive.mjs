@@ -229,10 +229,12 @@ async function restarting(browser, rounds) {
 async function recorded(page) {
   const asked = async (options, path) => {
     const notes = await world.wrap({ options });
+    const calls = () => page.evaluate(async () => (await import("/store.js")).data.events.filter((one) => one.kind === "tool-called").length);
+    const before = await calls();
     await notes.call("read", { path, password: "hunter2" });
+    await until("the call came", async () => (await calls()) > before);
+    await view(page, "now");
     await view(page, "stream");
-    await page.fill("input[type=search]", path);
-    await page.fill("input[type=search]", "");
     await page.locator(".row", { hasText: "Call" }).first().click();
     await world.stop(notes);
     return page.textContent(".detail");
@@ -322,21 +324,26 @@ async function large(page) {
   }, [hash, kinds]);
   await view(page, "stream");
   await page.waitForSelector(".row");
+  // A busy machine makes frames late; what the page costs is the time that its main thread was on a processor.
+  const tab = await page.context().newCDPSession(page);
+  await tab.send("Performance.enable", { timeDomain: "threadTicks" });
+  const busy = async () => (await tab.send("Performance.getMetrics")).metrics.find((one) => one.name === "TaskDuration").value * 1000;
+  const before = await busy();
   const took = await page.evaluate(async () => {
     const list = document.querySelector(".rows"), took = [];
     const { frame } = await import("/store.js");
     for (let at = 0; at < 240; at += 1) {
       if (at % 20 === 0) frame({ events: [{ kind: "tool-called", decision: "allow", seq: 100000 + at, session: "large", time: Date.now() * 1000, tool: "new", hash: "", prev: "" }] });
       list.scrollTop = (at * 17977) % list.scrollHeight;
-      const began = performance.now();
-      await new Promise((done) => requestAnimationFrame(() => { const channel = new MessageChannel(); channel.port1.onmessage = done; channel.port2.postMessage(0); }));
-      took.push(performance.now() - began);
+      // From the frame's first script to the first task behind it: rows, style, layout and paint.
+      await new Promise((done) => requestAnimationFrame(() => { const began = performance.now(), channel = new MessageChannel(); channel.port1.onmessage = () => { took.push(performance.now() - began); done(); }; channel.port2.postMessage(0); }));
     }
     return { took: took.sort((a, b) => a - b), rows: document.querySelectorAll(".row").length, all: list.querySelector(".row").getAttribute("aria-setsize") };
   });
+  const each = ((await busy()) - before) / took.took.length;
   holds("no more rows than are seen are in the document", took.rows < 60);
   const at = (part) => took.took[Math.floor(took.took.length * part)].toFixed(1);
-  console.log(`frames of ${took.all} events, scrolled at random: median ${at(.5)} ms, 95th percentile ${at(.95)} ms`);
+  console.log(`work in a frame with ${took.all} events, scrolled at random: median ${at(.5)} ms, 95th percentile ${at(.95)} ms; of the main thread ${each.toFixed(1)} ms a frame`);
 }
 
 try {

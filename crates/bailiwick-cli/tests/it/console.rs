@@ -122,7 +122,7 @@ fn only_the_loopback_interface_is_served() {
     }
 }
 
-/// A file that only its owner can read, or everybody.
+/// A file with this mode.
 fn kept(home: &tempfile::TempDir, name: &str, text: &str, mode: u32) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     let path = home.path().join(name);
