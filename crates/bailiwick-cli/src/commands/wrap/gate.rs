@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bailiwick_guard::{Registry, Rules, Session};
+use bailiwick_guard::{Registry, RegistryBuilder, Rules, Session};
 use bailiwick_journal::{Journal, Redaction};
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
 use bailiwick_manifest::{ArgumentRule, Checked, Condition, Tool};
@@ -54,12 +54,9 @@ impl Gate {
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
         let given = if args.url.is_some() { given_secret(&args.secrets)? } else { None };
         let secrets = known_secrets(server, given.clone());
-        let builder = if args.record_arguments {
-            let secrets = secrets.iter().map(|(_, value)| value.clone()).collect();
-            builder.record_arguments(Redaction { secrets, ..Redaction::default() })
-        } else {
-            builder
-        };
+        let known = || secrets.iter().map(|(_, value)| value.clone()).collect();
+        let recorded = args.record_arguments.then(|| Redaction { secrets: known(), ..Redaction::default() });
+        let builder = recorded.into_iter().fold(builder, RegistryBuilder::record_arguments);
         let tools = match &args.guardrails {
             None => Tools::Plain(builder.build()?),
             Some(file) => match guarded(file, builder)? {

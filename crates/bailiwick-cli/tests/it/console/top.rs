@@ -65,7 +65,7 @@ fn a_terminal_is_drawn_on_in_place_and_given_back() {
         ("", 24, 80, &b"q"[..]),
         ("", 60, 200, b"\x03"),
         ("--color never", 24, 80, b"q"),
-        ("--color always", 10, 40, b"q"),
+        ("--color always", 10, 80, b"q"),
     ] {
         let said = on_terminal(&home, options, rows, columns, end);
         let (before, rest) = said.split_once(ENTER).expect("a screen of its own");
