@@ -20,7 +20,7 @@ use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
 
 #[cfg(target_os = "linux")]
-pub(crate) use screen::{Drawing, ScreenSize, columns_of};
+pub(crate) use screen::{Drawing, ScreenSize};
 
 /// How long something takes before people are told how far it is, and how often they are told anew.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);

@@ -66,7 +66,7 @@ function propose(root, event, ctx) {
 	const done = (made) => {
 		ctx.toast(`Granted in ${made.file}`, "good");
 		refill(root, e("div.panel.good", e("h3", "Granted"), e("p", "It counts when the client starts the server again; the running one keeps the sandbox that it began with."), made.note && e("p.bad", seen(made.note)),
-			h("button.quiet", { key: "undo", click: async () => {
+			h("button", { key: "undo", click: async () => {
 				try { await post("/api/grant/undo", { change: made.change }); ctx.toast("Taken back", "good"); start(); } catch (fault) { ctx.failed(fault); }
 			} }, "Undo")));
 	};

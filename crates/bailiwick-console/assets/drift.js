@@ -37,7 +37,7 @@ function card(server, ctx) {
 
 export function mount(root, ctx) {
 	const list = e("div.stack");
-	root.append(e("div.head", e("h1", "Drift"), e("p.faint", "What servers say now that they did not say when you accepted them")), list);
+	root.append(e("div.head", e("h1", "Drift"), e("p.faint", "What servers say that you did not accept")), list);
 	let before = "";
 	const update = () => {
 		const all = drifted(), now = JSON.stringify([all, watchesOnly(), pins().length]);

@@ -51,7 +51,7 @@ function picture(server, narrow) {
 			const [from, to] = [left.get(one.tool), right.get(one.line)];
 			const state = one.denied ? "denied" : one.used ? "used" : "declared";
 			return s("path", { d: `M${from0} ${from} C ${middle} ${from}, ${middle} ${to}, ${to0} ${to}`, fill: "none", stroke: state === "denied" ? ink.bad : state === "used" ? ink.accent : ink.line2, "stroke-width": state === "used" ? Math.min(2 + Math.log10(1 + one.used), 5) : 2, "stroke-dasharray": state === "denied" ? "3 5" : state === "declared" ? "7 5" : null },
-				s("title", {}, `${cut(one.tool || "the server", 60)}: ${cut(one.line, 120)}: ${state === "declared" ? "declared, not used" : `${one.used} used, ${one.denied} denied`}`));
+				s("title", {}, `${cut(one.tool || "the server", 60)}: ${cut(one.line, 120)}: ${state === "declared" ? "declared, not seen in use" : `${one.used} used, ${one.denied} denied`}`));
 		}),
 		tools.map((tool) => s("g", {}, s("rect", { x: 4, y: left.get(tool) - 16, width: from0 - 4, height: 32, rx: 8, fill: ink.bg, stroke: ink.line2 }), text(12, left.get(tool) + 1, cut(tool || "the server", toolMost), ink.text, { "font-weight": 600 }))),
 		heads.map(([label, at]) => text(to0 + 6, at, label, ink.soft, { "font-family": "system-ui, sans-serif", "font-weight": 600 })),
@@ -81,9 +81,9 @@ export function mount(root, ctx) {
 		if (names.join("\n") !== known) { known = names.join("\n"); const value = choose.value || wanted || names[0]; refill(choose, names.map((name) => h("option", { value: name }, spelt(name).slice(0, 60)))); choose.value = names.includes(value) ? value : names[0] || ""; }
 		const server = named();
 		choose.hidden = keep.hidden = !server;
-		if (!server || !edges(server).length) return refill(sheet, nothing("map", server ? "Nothing was declared or touched" : "There is no server to draw", e("p", "The map shows the tools of a server and the files, hosts, programs and variables that they may touch, and those that they did.")));
+		if (!server || !edges(server).length) return refill(sheet, nothing("map", server ? "Nothing was declared or touched" : "There is no server to draw", e("p", "It shows the tools of a server, and the files, hosts, programs and variables that they may touch or did.")));
 		const ink = inks();
-		refill(sheet, e("div.legend", sample(null, ink.accent, "used"), sample("7 5", ink.line2, "declared, not used"), sample("3 5", ink.bad, "denied"), edges(server).length > MOST && e("span", `${number(edges(server).length - MOST)} more are not drawn`)), h("div.card.map", { key: "map", tabindex: "0", role: "group", label: "The map" }, picture(server, innerWidth <= 720)));
+		refill(sheet, e("div.legend", sample(null, ink.accent, "used"), sample("7 5", ink.line2, "declared, not seen in use"), sample("3 5", ink.bad, "denied"), e("span", "Paths of allowed calls are not recorded."), edges(server).length > MOST && e("span", `${number(edges(server).length - MOST)} more are not drawn`)), h("div.card.map", { key: "map", tabindex: "0", role: "group", label: "The map" }, picture(server, innerWidth <= 720)));
 	};
 	draw();
 	dark.addEventListener("change", draw);

@@ -65,12 +65,12 @@ export function mount(root) {
 		refill(stats, stat("Servers running", number(all.length)), stat("Calls, " + lately, number(day.filter(isCall).length)),
 			stat("Denied, " + lately, number(denied.length), denied.length ? "bad" : ""), stat("Waiting for you", number(data.waiting.all.length), data.waiting.all.length ? "hot" : ""));
 		refill(list, e("h2", "Servers"), all.length ? e("div.grid", all.map(card)) : !data.state.servers.fault && nothing("now", "No wrapped server runs now",
-			e("p", "A server appears here when its client starts it. To put every server of your clients behind Bailiwick:"), e("pre.type", "bailiwick install --servers"),
+			e("p", "A server appears when its client starts it. To wrap all servers of your clients:"), e("pre.type", "bailiwick install --servers"),
 			e("p", "Or try one by hand:"), e("pre.type", "bailiwick wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes")));
 		const last = denied.slice(-6).reverse();
 		refill(recent, e("h2", "Last denials"), last.length
 			? e("ul.plain", last.map((event) => e("li", h("a", { href: `#stream?event=${encodeURIComponent(event.session)}:${event.seq}` }, e("span.tag.deny", icon("deny")), e("span.who", seen(event.tool || serverOf(event), { most: 60 })), e("span.what", seen(reasonOf(event), { most: 160 })), e("time", ago(event.time))))))
-			: e("p.faint", `Nothing was denied: ${lately}.`));
+			: e("p.faint", `No denials, ${lately}.`));
 	};
 	update();
 	const timer = setInterval(update, 15000);

@@ -190,7 +190,7 @@ fn propose<H: ConsoleHost>(
     let place = console
         .host
         .manifest_of(session)
-        .ok_or("it is not known which file grants this: add the lines by hand")?;
+        .ok_or("this console has not seen the server run and does not know its manifest: grant its next denial, or add the lines by hand")?;
     let before = place.text().map_err(|error| format!("cannot read `{}`: {error}", place.file.display()))?;
     let tool = match event.tool().or(chosen) {
         Some(tool) => tool.to_owned(),

@@ -123,12 +123,12 @@ struct Served<H>(Arc<Console<H>>);
 
 impl<H: ConsoleHost> Service for Served<H> {
     async fn answer(&self, head: Parts, body: Incoming) -> Answer {
-        if let Some(reply) = self.0.answer_quickly(&head.method, &head) {
-            return reply.into_answer();
-        }
         if head.uri.path() == entry::PATH {
             let show = |code: &OneTimeCode| self.0.host.show_code(code);
             return self.0.entry.answer(&head, body, show).await.into_answer();
+        }
+        if let Some(reply) = self.0.answer_quickly(&head.method, &head) {
+            return reply.into_answer();
         }
         let mut limits = Limits::default();
         limits.body_bytes = MAX_BODY;

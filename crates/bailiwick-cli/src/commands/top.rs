@@ -14,11 +14,12 @@ use crate::args::console::Top;
 use crate::pin_store::PinFile;
 use crate::render::{escape, style};
 use crate::running::{self, RunningServer};
-use crate::terminal::{ScreenSize, columns_of};
+use crate::terminal::ScreenSize;
 use crate::{facts, moment, terminal};
 
 /// How many of the newest sessions are looked at for denials.
 const SESSIONS: usize = 16;
+const HEAD: &str = "SERVER                      PID   CALLS  DENIED    MEMORY  PINS";
 /// How many characters of a server's name are shown, and of a tool's.
 const NAME: usize = 22;
 const TOOL: usize = 18;
@@ -51,17 +52,8 @@ fn table(denials: usize, size: ScreenSize) -> anyhow::Result<String> {
         style::count(servers.len(), "server", "servers"),
         if waiting == 0 { waits } else { style::warning(&waits) },
     );
-    let head = format!(
-        "{:<NAME$} {:>8} {:>7} {:>7} {:>9}  {:<12}{}",
-        "SERVER",
-        "PID",
-        "CALLS",
-        "DENIED",
-        "MEMORY",
-        "PINS",
-        if size.columns < WIDE { "" } else { "  MAY TOUCH" }
-    );
-    let _ = writeln!(text, "{}", style::faint(head.trim_end()));
+    let touches = if size.columns < WIDE { "" } else { "          MAY TOUCH" };
+    let _ = writeln!(text, "{}", style::faint(&format!("{HEAD}{touches}")));
     let room = size.rows.saturating_sub(FIXED_ROWS);
     // Denials get what servers leave, and a third at least.
     let for_servers = room.saturating_sub(denials.min(room / 3));
@@ -177,6 +169,13 @@ fn short(text: &str, most: usize) -> String {
     kept.collect::<String>() + "…"
 }
 
+/// How many columns a terminal takes for a character: two for those of East Asia and for pictures.
+fn columns_of(c: char) -> usize {
+    let is_wide = matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
+        || matches!(c, '\u{fe30}'..='\u{ff60}' | '\u{1f300}'..='\u{3fffd}');
+    1 + usize::from(is_wide)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +186,6 @@ mod tests {
         assert_eq!(padded("notes-server", 8), "notes-s…");
         assert_eq!(padded("日本語", 8), "日本語  ");
         assert_eq!(padded("日本語の名前", 8), "日本語… ");
-        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb          ");
+        assert_eq!(padded("a\u{1b}[2Jb", 20), "a\\u{1b}[2Jb         ");
     }
 }

@@ -13,6 +13,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::choice;
 
@@ -23,14 +24,6 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// The other screen, without a cursor, and lines that are cut at the edge.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
-/// What ends it.
-const SIGNALS: [i32; 4] = [
-    signal_hook::consts::SIGINT,
-    signal_hook::consts::SIGTERM,
-    signal_hook::consts::SIGHUP,
-    signal_hook::consts::SIGQUIT,
-];
-
 /// How much there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScreenSize {
@@ -44,13 +37,13 @@ pub(crate) type Drawing = Box<dyn FnMut(ScreenSize) -> anyhow::Result<String>>;
 /// Draws until a person or a signal ends it.
 pub(super) fn show(mut draw: Drawing, colour: clap::ColorChoice) -> anyhow::Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
-    for signal in SIGNALS {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&ended)).context("cannot wait for a signal")?;
     }
     let screen = Screen::enter()?;
     while !ended.load(Ordering::Relaxed) {
         let size = ScreenSize::now();
-        Screen::draw(&draw(size)?, size, colour)?;
+        Screen::draw(&draw(size)?, size.rows, colour)?;
         let since = Instant::now();
         while since.elapsed() < EVERY && size == ScreenSize::now() && !ended.load(Ordering::Relaxed) {
             if screen.is_told_to_end() {
@@ -87,11 +80,11 @@ impl Screen {
     }
 
     /// From the upper left corner, line by line; what was there is cleared. One write, so that nothing flickers.
-    fn draw(text: &str, size: ScreenSize, colour: clap::ColorChoice) -> anyhow::Result<()> {
+    fn draw(text: &str, rows: usize, colour: clap::ColorChoice) -> anyhow::Result<()> {
         let is_plain =
             AutoStream::new(std::io::stdout(), choice(colour)).current_choice() == ColorChoice::Never;
         let text = if is_plain { strip_str(text).to_string() } else { text.to_owned() };
-        let lines: Vec<String> = text.lines().take(size.rows).map(|line| cut(line, size.columns)).collect();
+        let lines: Vec<&str> = text.lines().take(rows).collect();
         write_plainly(&format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\r\n")))
     }
 
@@ -134,53 +127,4 @@ fn read_keys_at_once() -> Option<Termios> {
 fn write_plainly(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot draw on this terminal")
-}
-
-/// A line with colours, cut where the terminal ends. Colours go on to their end.
-fn cut(line: &str, columns: usize) -> String {
-    let (mut used, mut is_colour) = (0, false);
-    let kept = line.chars().filter(|c| match c {
-        '\u{1b}' => {
-            is_colour = true;
-            true
-        }
-        'm' if is_colour => {
-            is_colour = false;
-            true
-        }
-        _ if is_colour => true,
-        c => {
-            used += columns_of(*c);
-            used <= columns
-        }
-    });
-    kept.collect()
-}
-
-/// How many columns a terminal takes for a character: two for those of East Asia and for pictures.
-pub(crate) const fn columns_of(c: char) -> usize {
-    match c {
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff01}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_cut_and_their_colours_end() {
-        assert_eq!(cut("\u{1b}[1mnotes\u{1b}[0m server", 3), "\u{1b}[1mnot\u{1b}[0m");
-        assert_eq!(cut("日本語", 5), "日本");
-        assert_eq!(cut("short", 80), "short");
-    }
 }

@@ -122,7 +122,7 @@ fn only_the_loopback_interface_is_served() {
     }
 }
 
-/// A file of this mode: one that its owner alone can read, or every user.
+/// A file with this mode.
 fn kept(home: &tempfile::TempDir, name: &str, text: &str, mode: u32) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     let path = home.path().join(name);

@@ -59,12 +59,9 @@ impl Gate {
         });
         let builder = builder.interceptor(pins.clone()).audit(args.mode == GateMode::Audit);
         let builder = leash.into_iter().fold(builder, RegistryBuilder::interceptor);
-        let builder = if args.record_arguments {
-            let secrets = secrets.iter().map(|(_, value)| value.clone()).collect();
-            builder.record_arguments(Redaction { secrets, ..Redaction::default() })
-        } else {
-            builder
-        };
+        let known = || secrets.iter().map(|(_, value)| value.clone()).collect();
+        let recorded = args.record_arguments.then(|| Redaction { secrets: known(), ..Redaction::default() });
+        let builder = recorded.into_iter().fold(builder, RegistryBuilder::record_arguments);
         let tools = match (&args.guardrails, server.guardrails.is_empty()) {
             (None, true) => Tools::Plain(builder.build()?),
             (file, _) => match guarded(file.as_deref(), &server.guardrails, builder)? {

@@ -54,20 +54,27 @@ fn no_grant_leads_to_a_console_or_a_server_of_ours() {
         let caps = [
             "net:connect:own.test:*?blockPrivate=false",
             "net:connect:own.test:*?blockPrivate=false&protocol=raw",
+            "net:connect:127.0.0.1:*?blockPrivate=false",
+            "net:connect:127.0.0.1:*?blockPrivate=false&protocol=raw",
             "exec:spawn:/usr/bin/curl",
         ];
-        let ask = |port: &str| {
+        let ask_at = |host: &str, port: &str| {
             let mut run = stage.run(&caps, &["--net-log", "--hosts", "own.test=127.0.0.1", "--"]);
             run.args([
                 "/usr/bin/bash",
                 "-c",
-                "/usr/bin/curl -sS -m 10 http://own.test:$0/; echo \" $?\"",
+                "/usr/bin/curl -sS -m 10 http://$1:$0/; echo \" $?\"",
                 port,
+                host,
             ]);
             let output = run.output().unwrap();
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned())
         };
+        let ask = |port: &str| ask_at("own.test", port);
         for Listener(_, port) in &own {
+            // The address itself leads to the sandbox, or is refused: never out of it.
+            let [said, log] = ask_at("127.0.0.1", port);
+            assert!(!said.contains("console") && !said.contains("Authorization"), "{port}: {said} {log}");
             let [said, log] = ask(port);
             assert!(log.contains("Bailiwick itself listens there"), "{user:?} {port}: {said} {log}");
             assert!(!said.contains("console") && !said.contains("Authorization"), "{said}");
