@@ -91,7 +91,7 @@ fn verify(args: &Replay, known: &Known, subject: &Subject, calls: usize) -> anyh
         let text = with_root_line(&known.text, "verified", &verified::inline(&verified));
         let text = text.context("only a manifest in TOML can say it")?;
         super::ensure_manifest(&text)?;
-        output::write(&args.manifest, &text, Existing::Replace)
+        Ok(output::write(&args.manifest, &text, Existing::Replace)?)
     });
     written.or_else(|why| {
         terminal::remark(&format!(
