@@ -134,7 +134,7 @@ fn copy_entries(
                 if about.st_dev == device {
                     let deeper = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
                     let from = openat(from, name, READ | OFlags::DIRECTORY, Mode::empty())?;
-                    copy_entries(&from, &own, device, (deeper, left))?;
+                    copy_entries(&from, &own, device, (deeper, &mut *left))?;
                 }
             }
             FileType::RegularFile => {

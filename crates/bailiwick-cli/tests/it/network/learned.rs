@@ -113,3 +113,46 @@ fn the_fetch_server_is_granted_the_host_that_was_let_and_asks_about_the_other() 
         assert_eq!(good.count(), before, "generated calls reach no host");
     }
 }
+
+#[test]
+fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
+    if !Path::new("/usr/bin/script").exists() {
+        return bailiwick_testkit::skip("no `script` here to make a terminal");
+    }
+    if !in_world(test_name!()) {
+        return;
+    }
+    let files: Files = Arc::new([("/page".to_owned(), PAGE.to_vec())].into());
+    let good = servers::http(&format!("{GOOD}:443"), &files);
+    let text = "import socket\n\
+                try:\n\
+                \x20   own = socket.create_connection((\"good.test\", 443), 5)\n\
+                \x20   own.sendall(b\"GET /page HTTP/1.0\\r\\nHost: good.test\\r\\n\\r\\n\")\n\
+                \x20   own.recv(10)\n\
+                except OSError: pass\n";
+    let line = "net:connect:good.test:443";
+    let cases =
+        [("", "y\n", true, true), ("--net ask", "n\n", true, false), ("--net deny", "y\n", false, false)];
+    for (options, answer, asks, grants) in cases {
+        let stage = Stage::new(users()[0]);
+        stage.directory("w");
+        std::fs::write(stage.path("reach.py"), text).unwrap();
+        let learn = format!(
+            "{} learn --no-journal {} {options} -- /usr/bin/python3 ../reach.py",
+            stage.path("bailiwick").display(),
+            NAMES.join(" ")
+        );
+        let before = good.count();
+        let mut command = Command::new("/usr/bin/timeout");
+        command.args(["100", "/usr/bin/script", "-qec", &learn, "/dev/null"]);
+        command.current_dir(stage.path("w")).env("HOME", stage.path("home"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
+        let said = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert_eq!(said.contains("it wants to reach good.test:443"), asks, "{options}: {said}");
+        assert_eq!(said.contains("started again"), grants, "{options}: {said}");
+        let is_granted = said.lines().any(|own| own.trim().trim_matches(['"', ',']) == line);
+        assert_eq!((is_granted, good.count() > before), (grants, grants), "{options}: {said}");
+    }
+}

@@ -153,37 +153,6 @@ fn nothing_that_it_left_behind_lives_on_and_its_sockets_are_recorded() {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
-    if !has("script") || !has("python3") {
-        return skip("no `script` here to make a terminal, or no python3");
-    }
-    let place = Place::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let text = format!("import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)");
-    let learn = |options: &str, answer: &str| {
-        let bailiwick = reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
-        let line = format!("{} learn --no-journal {options} -- python3 -c '{text}'", bailiwick.display());
-        let mut command = Command::new("/usr/bin/timeout");
-        command.args(["60", "/usr/bin/script", "-qec", &line, "/dev/null"]);
-        command.current_dir(place.path("home/w")).env("HOME", place.path("home"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        std::io::Write::write_all(child.stdin.as_mut().unwrap(), answer.as_bytes()).unwrap();
-        out(&child.wait_with_output().unwrap())
-    };
-    let line = format!("net:connect:127.0.0.1:{port}");
-    let is_granted = |said: &str| said.lines().any(|own| own.trim().trim_matches(['"', ',']) == line);
-    for (options, answer, asks, grants) in
-        [("", "y\n", true, true), ("--net ask", "n\n", true, false), ("--net deny", "y\n", false, false)]
-    {
-        let said = learn(options, answer);
-        assert_eq!(said.contains("it wants to reach"), asks, "{options} {answer}: {said}");
-        assert_eq!(said.contains("started again"), grants, "{options} {answer}: {said}");
-        assert_eq!(is_granted(&said), grants, "{options} {answer}: {said}");
-    }
-}
-
-#[test]
 fn a_program_that_touches_much_stays_bounded_and_asks() {
     if !has("python3") {
         return skip("no python3 here");

@@ -189,7 +189,7 @@ fn a_replay_is_signed_and_another_key_only_claims() {
     std::fs::write(&manifest, whole.replace("fs:read:$", "fs:read,write:$")).unwrap();
     assert!(explained().contains("the signature does not hold"), "{}", explained());
     std::fs::write(&manifest, &whole).unwrap();
-    // Somebody else's key.
+    // The key of another person.
     let mut elsewhere = project.bailiwick(&["wrap", "--explain", "--manifest", &manifest]);
     elsewhere.env("XDG_STATE_HOME", project.world.path("other-state"));
     let claimed = said(&elsewhere.stdin(std::process::Stdio::null()).output().unwrap());
