@@ -52,10 +52,10 @@ use bailiwick_guardrails::Consent;
 use bailiwick_manifest::SCHEMA;
 use clap::CommandFactory as _;
 
-use crate::answer::{Answer, Exit};
-use crate::args::{Command, Line};
 #[cfg(target_os = "linux")]
 use self::run::LookedAhead;
+use crate::answer::{Answer, Exit};
+use crate::args::{Command, Line};
 use crate::companion;
 use crate::render::markdown;
 

@@ -21,10 +21,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::world::{Heard, OTHER, Setup, VALUE, World};
 
 /// A server that speaks HTTP/2 alone, and answers with the body of what `respond` makes of a request.
-pub(crate) fn serve(
-    identity: Identity,
-    respond: fn(&str) -> Vec<u8>,
-) -> (SocketAddr, Heard) {
+pub(crate) fn serve(identity: Identity, respond: fn(&str) -> Vec<u8>) -> (SocketAddr, Heard) {
     let mut config = bailiwick_testkit::tls::server(identity);
     config.alpn_protocols = vec![b"h2".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));

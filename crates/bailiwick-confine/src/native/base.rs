@@ -209,7 +209,8 @@ fn helpers_in(directory: &Path) -> Vec<PathBuf> {
     let entries = opened.as_ref().ok().and_then(|opened| short_listing(opened.as_fd()));
     let is_directory = |name: &&str| {
         let Ok(opened) = &opened else { return true };
-        let may_be = entries.as_ref().is_none_or(|entries| entries.iter().any(|entry| entry == name.as_bytes()));
+        let may_be =
+            entries.as_ref().is_none_or(|entries| entries.iter().any(|entry| entry == name.as_bytes()));
         may_be
             && rustix::fs::statat(opened, *name, AtFlags::empty())
                 .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)

@@ -109,8 +109,8 @@ impl<'a> Desk<'a> {
     ) -> Result<[Spot<'a>; 2], Turn> {
         let old = self.spot_or_turn(asked, from)?;
         let beside = |new: Split<'_>| {
-            let is_same = from.at == to.at
-                && split(from.path.as_bytes()).is_some_and(|old| old.parent == new.parent);
+            let is_same =
+                from.at == to.at && split(from.path.as_bytes()).is_some_and(|old| old.parent == new.parent);
             let parent = is_same.then(|| rustix::io::fcntl_dupfd_cloexec(&old.parent, 3).ok()).flatten()?;
             let real = real_path(old.tree, &old.inside, new.name)?;
             let inside = Text::from_bytes(old.inside.as_bytes()).ok()?;
