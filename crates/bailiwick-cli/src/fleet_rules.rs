@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_fleet::enrolment::{AUTHORITY_FILE, ENROLMENT_FILE, Enrolment, MAX_ENROLMENT};
@@ -21,6 +22,10 @@ use crate::render::escape;
 
 /// The command that looks at the log once, for processes that end too soon for that.
 pub(crate) const REFRESH: &str = "refresh-fleet";
+
+/// How often, and with which pause, a process that looks in another one's place tries to.
+const PATIENT_TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a fleet says of one server that starts now.
 pub(crate) struct ServerInFleet {
@@ -83,7 +88,15 @@ pub(crate) fn client_maker() -> ClientMaker {
 pub(crate) fn refresh_once() -> anyhow::Result<()> {
     let Some(enrolment) = enrolment()? else { return Ok(()) };
     let store = store(&enrolment)?;
-    let refreshed = bailiwick_replica::refresh(&store, &client_maker())?;
+    let mut refreshed = None;
+    // A process that looks now may end before it has an answer.
+    for _ in 0..PATIENT_TRIES {
+        refreshed = bailiwick_replica::refresh(&store, &client_maker())?;
+        if refreshed.is_some() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
     let refreshed = refreshed.unwrap_or_default();
     refreshed.findings.iter().for_each(record);
     let faults = refreshed.faults.join("; ");

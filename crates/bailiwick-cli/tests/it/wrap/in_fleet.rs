@@ -64,7 +64,7 @@ impl Fleet {
             "session_id": "s", "cwd": self.world.path(""), "hook_event_name": "PreToolUse", "tool_name": "Bash",
             "tool_input": { "command": command },
         });
-        let mut hook = self.world.bailiwick(&["hook", "claude"]);
+        let mut hook = self.world.bailiwick(&["hook", "claude-code"]);
         let piped = std::process::Stdio::piped;
         let mut child = hook.stdin(piped()).stdout(piped()).stderr(piped()).spawn().expect("it starts");
         let input = child.stdin.take().expect("a pipe");
