@@ -170,15 +170,17 @@ mod tests {
         ];
         for length in 1..value.len() {
             // The beginning of the value, and one that is as good a guess.
-            let right = &value[..length];
-            let wrong = format!("{}{}", &right[..length - 1], if right.ends_with('q') { 'x' } else { 'q' });
+            let begun = |text: &str, length: usize| text.get(..length).unwrap().to_owned();
+            let right = begun(value, length);
+            let other = if right.ends_with('q') { 'x' } else { 'q' };
+            let wrong = format!("{}{other}", begun(value, length - 1));
             for form in forms {
                 let said = |guess: &str| {
                     ["x ".to_owned() + &form(guess), "\n".to_owned(), form(guess), " ".to_owned()]
                 };
-                assert_eq!(lengths(&redactor, &said(right)), lengths(&redactor, &said(&wrong)), "{right}");
+                assert_eq!(lengths(&redactor, &said(&right)), lengths(&redactor, &said(&wrong)), "{right}");
             }
-            let said = |guess: &str| [encoded[..length].to_owned() + guess, " ".to_owned()];
+            let said = |guess: &str| [begun(&encoded, length) + guess, " ".to_owned()];
             assert_eq!(lengths(&redactor, &said("A")), lengths(&redactor, &said("B")), "{length}");
         }
     }

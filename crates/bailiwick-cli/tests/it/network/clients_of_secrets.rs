@@ -119,6 +119,7 @@ fn boto3_signs_inside_what_is_signed_anew_outside() {
             format!("fs:read:{}/**", packages.path().display()),
             format!("fs:read:{}", client.display()),
             "env:read:AWS_ACCESS_KEY_ID".to_owned(),
+            "exec:spawn:/usr/bin/python3".to_owned(),
         ];
         let caps: Vec<&str> = reads.iter().map(String::as_str).collect();
         let mut run = world.run(&stage, &caps, &["--manifest", &manifest.display().to_string(), "--"]);
