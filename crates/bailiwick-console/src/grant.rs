@@ -241,13 +241,12 @@ fn verdict(verdict: &Verdict) -> Value {
     json!({ "question": verdict.question.text(), "evidence": verdict.evidence })
 }
 
+/// What the page shows of a difference.
 fn difference(difference: &Difference) -> Value {
     json!({
-        "code": difference.code().as_str(),
+        "widens": difference.widens(),
         "severity": difference.severity().as_str(),
-        "tool": difference.tool(),
         "message": difference.message(),
         "example": difference.example(),
-        "widens": difference.widens(),
     })
 }
