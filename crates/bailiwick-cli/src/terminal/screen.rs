@@ -24,6 +24,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// The other screen, without a cursor, and lines that are cut at the edge.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+
 /// How much there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScreenSize {
