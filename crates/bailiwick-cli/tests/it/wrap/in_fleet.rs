@@ -298,7 +298,7 @@ fn a_grant_of_the_log_ends_when_the_copy_is_too_old() {
     assert!(why.contains("the fleet's grant") && why.contains("has ended"), "{why}");
     assert!(!wrapped.child.wait().expect("it ends").success());
     let why = refusal(start(&fleet));
-    assert!(why.contains("no manifest is there"), "{why}");
+    assert!(why.contains("grant `g1` has ended") && why.contains("no manifest is there"), "{why}");
 }
 
 #[test]
