@@ -24,7 +24,7 @@ fn record(home: &Home, session: &str, reasons: &[&str]) {
     let session: SessionId = session.parse().unwrap();
     let journal = Journal::open(&journal(home), session, Options::default()).unwrap();
     for reason in reasons {
-        journal.append(Event::new(RecordKind::ToolCalled).with_reason(*reason)).unwrap();
+        journal.append(Event::new(RecordKind::ToolCalled).with_reason((*reason).to_owned())).unwrap();
     }
     journal.close().unwrap();
 }
