@@ -140,11 +140,9 @@ fn a_revoked_package_version_ends_the_server_that_runs_and_is_recorded() {
 #[test]
 fn every_way_to_wrap_a_server_ends_with_everything() {
     let stateless = MORTAL.replace("[[tools]]", "[package]\nstateless = true\n[[tools]]");
-    for (manifest, options) in [
-        (MORTAL, &[][..]),
-        (&*stateless, &["--restart", "on-failure"]),
-        (&*stateless, &["--isolate", "tool"]),
-    ] {
+    let ways: [(&str, &[&str]); 3] =
+        [(MORTAL, &[]), (&stateless, &["--restart", "on-failure"]), (&stateless, &["--isolate", "tool"])];
+    for (manifest, options) in ways {
         let mut fleet = Fleet::new([]);
         let mut wrapped = fleet.world.wrap_script(manifest, options, "*) ;;");
         wrapped.send(&call(7, "wait", &json!({})));
