@@ -83,7 +83,7 @@ impl Leash {
             valid_until_ms,
             why: OnceLock::new(),
             over: CancellationToken::new(),
-            replica: replica,
+            replica,
         }))
     }
 
