@@ -5,7 +5,7 @@
 //!
 //! Fails closed when: the clock is moved back. A grant then ends by the time that has passed since the start.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -20,6 +20,9 @@ use crate::finding::LogFinding;
 use crate::replica::{Replica, now_ms};
 use crate::rules::{ServerIdentity, ServerRules, grant_ended};
 
+/// How long before its grant ends a call asks the clock. The copy is looked at twice a second, so this is much more than it needs.
+const NEAR_MS: u64 = 10_000;
+
 /// Holds a running server to the log. Clones are the same.
 #[derive(Clone)]
 pub struct Leash(Arc<Held>);
@@ -32,6 +35,8 @@ struct Held {
     surface: Mutex<Option<Hash>>,
     /// When its grant ends if nothing newer is seen; never if it needs none.
     valid_until_ms: AtomicU64,
+    /// Whether its grant may end before the copy is looked at again: only then a call asks the clock.
+    is_near: AtomicBool,
     /// Why it has to end.
     why: OnceLock<String>,
     over: CancellationToken,
@@ -81,9 +86,10 @@ impl Leash {
             started,
             clock: Clock { began_ms: now_ms(), began: Instant::now() },
             valid_until_ms,
+            is_near: AtomicBool::new(true),
             why: OnceLock::new(),
             over: CancellationToken::new(),
-            replica: replica,
+            replica,
         }))
     }
 
@@ -135,7 +141,9 @@ impl Held {
             if !copy.state().grants().any(|grant| grant == used) {
                 return Err(format!("the fleet's grant `{}` has changed; start the server again", used.id));
             }
-            self.valid_until_ms.store(copy.state().last_moment(used, fresh_ms), Ordering::Release);
+            let until = copy.state().last_moment(used, fresh_ms);
+            self.valid_until_ms.store(until, Ordering::Release);
+            self.is_near.store(until.saturating_sub(now_ms) < NEAR_MS, Ordering::Release);
         }
         let (ceilings, guardrails) = (&self.started.ceilings, &self.started.guardrails);
         match new_rule(&now.ceilings, ceilings).or_else(|| new_rule(&now.guardrails, guardrails)) {
@@ -161,7 +169,11 @@ impl Interceptor for Leash {
 
     fn judge(&self, _: &Call) -> Result<Verdict, InterceptorError> {
         let until = self.0.valid_until_ms.load(Ordering::Acquire);
-        if until != u64::MAX && self.0.clock.now_ms() > until && self.ended().is_none() {
+        if until != u64::MAX
+            && self.0.is_near.load(Ordering::Acquire)
+            && self.0.clock.now_ms() > until
+            && self.ended().is_none()
+        {
             self.0.end("the fleet's grant has ended: the copy of the fleet's log is too old".to_owned());
         }
         Ok(match self.ended() {

@@ -82,7 +82,10 @@ impl ChosenServer {
             }
             (None, Some(file)) => named(file)?,
             (None, None) => {
-                by_identity(&started.identities())?.with_context(|| no_manifest(args, &started))?
+                let ended = fleet.iter().flat_map(|fleet| fleet.rules.notes());
+                let ended: String = ended.map(|note| format!("{note}. ")).collect();
+                by_identity(&started.identities())?
+                    .with_context(|| format!("{ended}{}", no_manifest(args, &started)))?
             }
         };
         let mut notes: Vec<String> = verified::in_words(&found.manifest).into_iter().collect();

@@ -26,7 +26,7 @@ use super::WrappedServer;
 use super::gate::no_calls;
 use super::refusals::SandboxRefusals;
 use super::server_log::ServerLog;
-use super::supervise::{last_words, until_the_end};
+use super::supervise::{last_words, until_the_end, with_reason};
 use crate::commands::run::PlannedRun;
 
 /// The most processes of one server, besides the base.
@@ -193,11 +193,13 @@ impl ToolInstances {
         let (over, asked) = (self.over.child_token(), self.asked.clone());
         let (tell, reason) = oneshot::channel();
         let (ends, last) = (over.clone(), Arc::clone(&self.last));
+        let leash = self.server.leash.clone();
         let task = async move {
             let ended = until_the_end(&mut launched, &ends, asked.cancelled()).await;
             *last.lock().unwrap_or_else(PoisonError::into_inner) = ended.as_ref().ok().copied();
             let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), ToString::to_string);
-            drop(tell.send(last_words(&mut launched, ended.as_ref().ok(), &refused).await));
+            let last = last_words(&mut launched, ended.as_ref().ok(), &refused).await;
+            drop(tell.send(with_reason(leash.as_ref(), last)));
             let finished = tokio::task::spawn_blocking(move || {
                 // What it was refused last is recorded before its end.
                 drop(launched.observations());

@@ -121,7 +121,7 @@ fn a_revoked_package_version_ends_the_server_that_runs_and_is_recorded() {
     let program = program.to_str().expect("text");
     let mut wrapped = fleet.world.wrap(MORTAL, &[], &[program]);
     wrapped.send(&call(7, "wait", &json!({})));
-    assert!(eventually(|| processes("server.sh").iter().any(|line| line.starts_with("/bin/sh "))));
+    assert!(eventually(|| fleet.world.recorded().contains("tool-called")));
     fleet.push(revocation("r1", Target::Package(package("1.2.3"))));
     let answer = wrapped.next();
     let why = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
@@ -139,12 +139,11 @@ fn a_revoked_package_version_ends_the_server_that_runs_and_is_recorded() {
 
 #[test]
 fn every_way_to_wrap_a_server_ends_with_everything() {
-    let stateless = MORTAL.replace("[[tools]]", "[package]\nstateless = true\n[[tools]]");
-    for (manifest, options) in [
-        (MORTAL, &[][..]),
-        (&*stateless, &["--restart", "on-failure"]),
-        (&*stateless, &["--isolate", "tool"]),
-    ] {
+    let stateless =
+        MORTAL.replace("[[tools]]", "[package]\nidentity = 'npm:@a/mortal'\nstateless = true\n[[tools]]");
+    let ways: [(&str, &[&str]); 3] =
+        [(MORTAL, &[]), (&stateless, &["--restart", "on-failure"]), (&stateless, &["--isolate", "tool"])];
+    for (manifest, options) in ways {
         let mut fleet = Fleet::new([]);
         let mut wrapped = fleet.world.wrap_script(manifest, options, "*) ;;");
         wrapped.send(&call(7, "wait", &json!({})));
@@ -196,8 +195,7 @@ fn runs_and_sessions_end_with_everything_and_none_begins() {
 
 #[test]
 fn hooks_refuse_what_the_log_refuses() {
-    let rules =
-        "[[guard]]\nmatch = { capability = 'shell', pattern = 'curl' }\nmessage = 'the office says no'\n";
+    let rules = "[[guard]]\nmatch = 'shell(curl)'\nmessage = 'the office says no'\n";
     let mut fleet = Fleet::new([bundle(RuleFormat::Guardrails, "office", rules)]);
     assert!(!said(&fleet.hook("ls")).contains("deny"), "{}", said(&fleet.hook("ls")));
     assert!(said(&fleet.hook("curl https://a.test")).contains("the office says no"));
@@ -298,7 +296,7 @@ fn a_grant_of_the_log_ends_when_the_copy_is_too_old() {
     assert!(why.contains("the fleet's grant") && why.contains("has ended"), "{why}");
     assert!(!wrapped.child.wait().expect("it ends").success());
     let why = refusal(start(&fleet));
-    assert!(why.contains("no manifest is there"), "{why}");
+    assert!(why.contains("grant `g1` has ended") && why.contains("no manifest is there"), "{why}");
 }
 
 #[test]
@@ -346,7 +344,7 @@ fn a_server_that_says_something_else_than_was_reviewed_is_ended() {
         let mut wrapped = fleet.world.wrap(MORTAL, &[], &["/bin/sh", "-c", script]);
         let answer = wrapped.ask(&call(1, "wait", &json!({}))).to_string();
         assert_eq!(
-            (answer.contains("ran"), answer.contains("reviewed in the fleet")),
+            (answer.contains("\"ran\""), answer.contains("reviewed in the fleet")),
             (runs, !runs),
             "{answer}"
         );
