@@ -12,7 +12,7 @@ use super::{assert_none, repo};
 /// The most lines of a crate.
 const MOST: usize = 9_000;
 /// Crates that may have more: every command and every sandbox. CONTRIBUTING.md says the same.
-const LARGER: [(&str, usize); 2] = [("bailiwick-cli", 17_200), ("bailiwick-confine", 11_200)];
+const LARGER: [(&str, usize); 2] = [("bailiwick-cli", 19_600), ("bailiwick-confine", 11_200)];
 /// How many equal lines are a repetition.
 const EQUAL: usize = 6;
 
