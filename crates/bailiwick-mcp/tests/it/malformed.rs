@@ -59,19 +59,19 @@ async fn malformed_lines_are_answered_and_service_goes_on() {
 #[tokio::test]
 async fn a_frame_of_sixteen_mebibytes_is_taken_and_one_more_byte_is_not() {
     let mut talk = Talk::start();
-    let frame = |size: usize| {
-        let head =
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":""#;
-        let tail = r#""}}}"#;
+    // An id each: one that is used twice at a time would be refused for that.
+    let frame = |id: u8, size: usize| {
+        let method = r#""method":"tools/call","params":{"name":"echo","arguments":{"text":""#;
+        let (head, tail) = (format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{method}"), r#""}}}"#);
         format!("{head}{}{tail}", "x".repeat(size - head.len() - tail.len()))
     };
     let Talk { input, output, .. } = &mut talk;
     let mut writer = input.take().unwrap();
     let writing = tokio::spawn(async move {
         use tokio::io::AsyncWriteExt as _;
-        writer.write_all(frame(16 << 20).as_bytes()).await.unwrap();
+        writer.write_all(frame(1, 16 << 20).as_bytes()).await.unwrap();
         writer.write_all(b"\n").await.unwrap();
-        writer.write_all(frame((16 << 20) + 1).as_bytes()).await.unwrap();
+        writer.write_all(frame(2, (16 << 20) + 1).as_bytes()).await.unwrap();
         writer.write_all(b"\n").await.unwrap();
         writer
     });
