@@ -293,7 +293,7 @@ async function older(page) {
 }
 
 async function hostile(page) {
-  const texts = families(full ? 2000 : 520);
+  const texts = families(full ? 1000 : 520);
   holds(`${texts.length} hostile texts`, texts.length >= 500);
   const notes = await world.wrap({ options: ["--record-arguments", "--name", texts[3].slice(0, 60)], says: [texts[0], texts[1]] });
   for (const text of texts) {
@@ -378,7 +378,7 @@ try {
   await resuming(page, notes);
   await restarting(browser, full ? 30 : 4);
   await hostile(page);
-  await everywhere(page.context(), served.origin, families(full ? 2000 : 520), full ? 1 : 5);
+  await everywhere(page.context(), served.origin, families(full ? 1000 : 520), full ? 2 : 5);
   if (full) await large(page);
   const { seen } = page.context();
   // The page of a stranger asks for itself and is refused by name; nothing of the console's own pages leads elsewhere.
