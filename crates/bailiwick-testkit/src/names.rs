@@ -11,7 +11,7 @@ pub fn serve(socket: UdpSocket, mut records: impl FnMut(&Query) -> Vec<Record> +
     std::thread::spawn(move || {
         let mut bytes = [0; 2048];
         while let Ok((length, from)) = socket.recv_from(&mut bytes) {
-            let reply = reply(&bytes[..length], |asked, _| records(asked));
+            let reply = reply(bytes.get(..length).unwrap(), |asked, _| records(asked));
             drop(socket.send_to(&reply.to_vec().unwrap(), from));
         }
     });
@@ -20,7 +20,7 @@ pub fn serve(socket: UdpSocket, mut records: impl FnMut(&Query) -> Vec<Record> +
 /// The answer to one message, with the records that `records` gives for its question.
 pub fn reply(message: &[u8], records: impl FnOnce(&Query, &mut Message) -> Vec<Record>) -> Message {
     let query = Message::from_vec(message).unwrap();
-    let asked = query.queries[0].clone();
+    let asked = query.queries.first().unwrap().clone();
     let mut reply = Message::response(query.metadata.id, OpCode::Query);
     let records = records(&asked, &mut reply);
     reply.insert_answers(records);
