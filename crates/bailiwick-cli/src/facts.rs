@@ -242,7 +242,16 @@ pub(crate) fn fleet_dir() -> Option<PathBuf> {
     // Whatever cannot be told about it (no right to look) counts as there: a reader then fails, and does not go without rules.
     let is_absent =
         matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == std::io::ErrorKind::NotFound);
-    if is_absent { Some(own_dirs().config?.join("fleet")) } else { Some(of_host) }
+    if !is_absent {
+        return Some(of_host);
+    }
+    // A directory that this user may not look into is another user's, and so is what is enrolled there.
+    let own = own_dirs().config?.join("fleet");
+    let is_foreign = matches!(
+        own.join("fleet.toml").symlink_metadata(),
+        Err(fault) if fault.kind() == std::io::ErrorKind::PermissionDenied
+    );
+    (!is_foreign).then_some(own)
 }
 
 /// Whether this is the enrolment of all users: it is there, whatever is in it.

@@ -26,10 +26,6 @@ pub(super) fn unseen_directory(command: &[OsString], here: &Path, plan: &Plan) -
     if here == Path::new("/") || is_visible(plan, here) || given.any(|path| path.starts_with(here)) {
         return None;
     }
-    // It did start there, for something there is granted: what it misses beside that `--tell` names.
-    if plan.files().iter().any(|grant| Path::new(&grant.path().to_string()).starts_with(here)) {
-        return None;
-    }
     let shown = here.display();
     Some(format!(
         "the current directory `{shown}` is not visible inside; add --cap 'fs:read,write:{shown}/**'"
@@ -283,15 +279,6 @@ mod tests {
         assert_eq!(said.len(), 1);
         assert!(said[0].ends_with(&format!("add --cap '{grant}'")), "{said:?}");
         assert_eq!(notes_of(&["fs:read:/opt", &grant], &["node", file.to_str().unwrap()], "/opt"), [""; 0]);
-    }
-
-    #[test]
-    fn a_directory_of_which_something_is_granted_is_not_named_as_a_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let (here, file) = (directory.path(), directory.path().join("a.sh"));
-        std::fs::write(&file, "").unwrap();
-        let grant = format!("fs:read:{}", file.display());
-        assert_eq!(notes_of(&[&grant], &["shellcheck", "a.sh"], here.to_str().unwrap()), [""; 0]);
     }
 
     #[test]

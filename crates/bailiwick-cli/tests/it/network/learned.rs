@@ -136,9 +136,9 @@ fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
     for (options, answer, asks, grants) in cases {
         let stage = Stage::new(users()[0]);
         stage.directory("w");
-        std::fs::write(stage.path("reach.py"), text).unwrap();
+        std::fs::write(stage.path("w/reach.py"), text).unwrap();
         let learn = format!(
-            "{} learn --no-journal {} {options} -- /usr/bin/python3 ../reach.py",
+            "{} learn --no-journal {} {options} -- /usr/bin/python3 reach.py",
             stage.path("bailiwick").display(),
             NAMES.join(" ")
         );
