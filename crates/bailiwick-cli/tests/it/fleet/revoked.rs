@@ -15,7 +15,7 @@ fn what_an_admin_revokes_ends_where_it_runs_and_starts_nowhere() {
     assert!(status.contains("entries, root ") && status.contains("signed "), "{status}");
     let mut wrapped = machine.wrap(WAITS);
     wrapped.initialize();
-    fleet.admin.prints(&["fleet", "revoke", "server", "waits", "--reason", "leaked"]);
+    fleet.admin.prints(&["fleet", "revoke", "server", "waits", "--reason", "leaked", "--yes"]);
     // It ends while its client says nothing.
     assert!(crate::run::eventually(|| wrapped.child.try_wait().unwrap().is_some()));
     let recorded = machine.prints(&["log", "export"]);
