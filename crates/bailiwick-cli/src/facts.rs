@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -240,16 +241,15 @@ pub(crate) fn settings_file() -> Option<PathBuf> {
 pub(crate) fn fleet_dir() -> Option<PathBuf> {
     let of_host = PathBuf::from(FLEET_OF_HOST);
     // Whatever cannot be told about it (no right to look) counts as there: a reader then fails, and does not go without rules.
-    let is_absent =
-        matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == std::io::ErrorKind::NotFound);
+    let is_absent = matches!(of_host.symlink_metadata(), Err(fault) if fault.kind() == ErrorKind::NotFound);
     if !is_absent {
         return Some(of_host);
     }
-    // A directory that this user may not look into is another user's, and so is what is enrolled there.
+    // A directory that this user may not look into is another user's, and so is what is enrolled there. Below a file nothing is.
     let own = own_dirs().config?.join("fleet");
     let is_foreign = matches!(
         own.join("fleet.toml").symlink_metadata(),
-        Err(fault) if fault.kind() == std::io::ErrorKind::PermissionDenied
+        Err(fault) if [ErrorKind::PermissionDenied, ErrorKind::NotADirectory].contains(&fault.kind())
     );
     (!is_foreign).then_some(own)
 }

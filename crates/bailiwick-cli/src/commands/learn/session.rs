@@ -224,7 +224,9 @@ fn launch<'a>(
         layered: true,
         ..Options::default()
     };
-    Ok(Launch::new(plan, command, recorder).with_options(options).with_names(subject.host.names.clone()))
+    let launch = Launch::new(plan, command, recorder).with_options(options);
+    let code = subject.code.clone();
+    Ok(launch.with_code(code.code, code.data).with_names(subject.host.names.clone()))
 }
 
 /// A program that is watched while it runs.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use bailiwick_store::{
-    InstalledServer, ResolveOptions, ServerCommand, Store, StoreHost, foreign_source, split_command,
+    InstalledServer, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost, code_of_command,
+    foreign_source, split_command,
 };
 
 use crate::args::learn::Watched;
@@ -23,6 +24,8 @@ pub(super) struct Subject {
     pub(super) arguments: Vec<OsString>,
     /// Whether it speaks the Model Context Protocol.
     pub(super) is_server: bool,
+    /// Its code beside the current directory, where `wrap` shows it too.
+    pub(super) code: ProjectCode,
     pub(super) host: StoreHost,
 }
 
@@ -53,6 +56,7 @@ impl Subject {
             command: args.command.clone(),
             arguments: args.command.get(1..).unwrap_or_default().to_vec(),
             is_server: how.is_server || args.calls.is_some() || args.from_journal.is_some(),
+            code: ProjectCode::default(),
             host,
         };
         match split_command(&args.command) {
@@ -79,11 +83,23 @@ impl Subject {
                     subject.version = server.claim.as_ref().map(|claim| claim.version.clone());
                     subject.identity = server.claim.map(|claim| claim.identity);
                 }
+                if subject.is_server {
+                    subject.code =
+                        elsewhere(code_of_command(&found, &args.command, &subject.host), &subject.host);
+                }
             }
             Err(_) => {}
         }
         Ok(subject)
     }
+}
+
+/// The code that does not lie in the current directory, which is opened anyway.
+fn elsewhere(mut code: ProjectCode, host: &StoreHost) -> ProjectCode {
+    for paths in [&mut code.code, &mut code.data] {
+        paths.retain(|path| !path.starts_with(&host.cwd));
+    }
+    code
 }
 
 /// A program where the caller's shell finds it.

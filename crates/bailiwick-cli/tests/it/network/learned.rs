@@ -147,12 +147,23 @@ fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
         command.args(["100", "/usr/bin/script", "-qec", &learn, "/dev/null"]);
         command.current_dir(stage.path("w")).env("HOME", stage.path("home"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = until_asked(child.stdout.as_mut().unwrap());
+        // The answer is typed when the question is there.
         child.stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
-        let said = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{options}: {said}");
         assert_eq!(said.contains("it wants to reach good.test:443"), asks, "{options}: {said}");
         assert_eq!(said.contains("started again"), grants, "{options}: {said}");
         let is_granted = said.lines().any(|own| own.trim().trim_matches(['"', ',']) == line);
         assert_eq!((is_granted, good.count() > before), (grants, grants), "{options}: {said}");
     }
+}
+
+/// What is said up to a question, or to the end.
+fn until_asked(from: &mut impl Read) -> String {
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while !said.ends_with(b"[y/N] ") && from.read(&mut byte).unwrap() == 1 {
+        said.push(byte[0]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
 }

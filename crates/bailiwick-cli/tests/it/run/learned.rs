@@ -20,7 +20,7 @@ impl Place {
             ("home/.ssh/id_rsa", "hush"),
             ("home/w/.env", "hush"),
             ("home/w/a.txt", "a"),
-            ("home/notes", "private"),
+            ("home/notes", "confidential"),
         ] {
             let path = held.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -76,7 +76,7 @@ fn a_hostile_program_changes_nothing_and_is_granted_nothing() {
     let done = place.learn(&[], &["python3", "-c", &text]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     assert_eq!(tree_of(place.held.path()), before, "nothing on the host changes");
-    assert!(!out(&done).contains("hush") && !out(&done).contains("private"), "{}", out(&done));
+    assert!(!out(&done).contains("hush") && !out(&done).contains("confidential"), "{}", out(&done));
     assert!(listener.accept().is_err(), "no host was reached");
     assert!(!Path::new("/opt/evil").exists() && !Path::new("/usr/lib/evil").exists());
     let manifest: Vec<String> = out(&done).lines().map(str::to_owned).collect();
