@@ -1,6 +1,6 @@
 //! `learn` of a server that reaches hosts: those that were let become lines, the others questions; generated calls reach none.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
