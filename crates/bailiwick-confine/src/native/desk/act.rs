@@ -170,9 +170,12 @@ impl Desk<'_> {
 
     fn make_directory(&mut self, asked: &TrappedCall, what: &Named, mode: u32) -> Result<Turn, Turn> {
         let spot = self.spot_or_turn(asked, what)?;
+        if kind_at(&spot).is_some() {
+            return Ok(Errno::EXIST.into());
+        }
         let fresh = self.is_fresh_repository(&spot);
         if (self.judge(&spot) == Judged::Refused && !fresh) || self.completes_repository(&spot) {
-            return Ok(if kind_at(&spot).is_some() { Errno::EXIST.into() } else { REFUSED });
+            return Ok(REFUSED);
         }
         self.ensure_waiting(asked)?;
         let name = spot.name.as_c()?;
