@@ -74,6 +74,7 @@ use crate::render::markdown;
 pub(crate) type LookedAhead = ();
 
 /// Runs a command, with what was looked at while the command line was read. An error is a fault: ours or the system's, never the author's.
+#[expect(clippy::too_many_lines, reason = "a line for each command")]
 pub(crate) fn run(command: Command, ahead: LookedAhead) -> anyhow::Result<Answer> {
     #[cfg(target_os = "linux")]
     if let Some(ports) = crate::facts::ports_dir() {
