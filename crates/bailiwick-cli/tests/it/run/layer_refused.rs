@@ -53,7 +53,7 @@ fn a_copy_takes_the_place_of_a_layer_that_the_kernel_refuses() {
     let listed: Vec<String> = err(&done)
         .lines()
         .filter(|line| ["A ", "M ", "D "].iter().any(|start| line.starts_with(start)))
-        .map(|line| format!("{}{}", &line[..2], line.split("/m2/").nth(1).unwrap_or(line)))
+        .map(|line| format!("{}{}", line.get(..2).unwrap_or(line), line.split("/m2/").nth(1).unwrap_or(line)))
         .collect();
     assert_eq!(listed, ["D gone", "M a", "A new", "A sub/x"], "{}", err(&done));
     assert!(

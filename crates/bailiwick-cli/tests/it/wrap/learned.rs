@@ -120,9 +120,9 @@ fn said(output: &Output) -> String {
 
 /// The words behind a command that a message names.
 fn named_command(message: &str, start: &str) -> Vec<String> {
-    let at = message.find(start).unwrap_or_else(|| panic!("no `{start}` in: {message}"));
-    let line = message[at..].split(['`', '\n']).next().unwrap();
-    shlex::split(line).unwrap().into_iter().skip(1).collect()
+    let (_, rest) = message.split_once(start).unwrap_or_else(|| panic!("no `{start}` in: {message}"));
+    let line = format!("{start}{}", rest.split(['`', '\n']).next().unwrap());
+    shlex::split(&line).unwrap().into_iter().skip(1).collect()
 }
 
 #[test]
