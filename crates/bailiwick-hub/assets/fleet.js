@@ -63,7 +63,7 @@ const machines = {
     const wanted = state.wanted || "";
     const found = all.filter((one) => !wanted || JSON.stringify(one).toLowerCase().includes(wanted.toLowerCase()));
     refill(root, h("div", { class: "filters" }, h("input", { type: "search", "data-key": "search", "aria-label": "Filter machines", placeholder: "Filter: a machine, label, server, version or hash", value: wanted,
-      on: { input: (event) => { state.wanted = event.target.value; machines.show(root, all, state); } } })),
+      input: (event) => { state.wanted = event.target.value; machines.show(root, all, state); } })),
     h("p", { class: "faint" }, `${plural(found.length, "member")} of ${all.length}`, found.length > 200 ? ", the first 200 are shown" : ""),
     all.length ? h("div", { class: "grid" }, found.slice(0, 200).map(machine)) : nothing("now", "No member yet", h("p", {}, "A machine joins with a token: ", h("code", {}, "bailiwick-hub token --role machine"))));
   },
@@ -82,7 +82,7 @@ function call(one, again) {
     } catch (fault) { toast(fault.message, "bad"); }
     again();
   };
-  const buttons = h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", on: { click: () => decide(true) } }, "Allow once"), h("button", { type: "button", class: "danger", on: { click: () => decide(false) } }, "Deny"));
+  const buttons = h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", click: () => decide(true) }, "Allow once"), h("button", { type: "button", class: "danger", click: () => decide(false) }, "Deny"));
   const left = Math.max(0, Math.round((one.expires_ms - Date.now()) / 1000));
   return h("article", { class: "card ask", "data-id": request.id }, h("header", {}, h("h2", {}, seen(request.tool, { most: 120 })), h("span", { class: "faint" }, "of ", seen(request.server, { most: 80 }), " on ", short(one.machine)), h("span", { class: "push" }), pill("plain", `${left} s left`)),
     h("p", {}, seen(request.reason, { most: 400, lines: true })), block(JSON.stringify(request.arguments, null, 2), "Arguments"),
