@@ -15,6 +15,7 @@ mod replay;
 mod session;
 mod subject;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -169,8 +170,9 @@ fn summarise(args: &Learn, evidence: &Evidence, draft: &Draft, accesses: usize) 
         style::count(accesses, "access", "accesses"),
     ));
     if args.update.is_some() {
-        for line in &draft.lines {
-            terminal::remark(&format!("+ {}\n", escape::line(&line.capability)));
+        // What several tools need is a line of each of them, and said once.
+        for capability in draft.lines.iter().map(|line| &line.capability).collect::<BTreeSet<_>>() {
+            terminal::remark(&format!("+ {}\n", escape::line(capability)));
         }
     }
     for question in draft.questions.iter().take(MOST_SHOWN) {

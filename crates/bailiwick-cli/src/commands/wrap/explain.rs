@@ -43,6 +43,9 @@ const GATE: &str = "held by the gate, for each tool: which tools there are, path
 /// What the server and each tool may touch.
 fn granted(server: &WrappedServer) -> String {
     let mut text = format!("server {}\n", style::good(&escape::line(&server.name)));
+    for note in &server.notes {
+        let _ = writeln!(text, "  {}: {}", style::warning("note"), escape::line(note));
+    }
     let checked = &server.checked;
     text += &lines(checked.authority());
     for path in server.code.code.iter().chain(&server.code.data) {
