@@ -21,7 +21,7 @@ impl Checked {
     /// let facts = HostFacts::unknown();
     /// let text = "name = 'n'\nversion = '1'\nserver_capabilities = ['fs:read:/notes']\n";
     /// let plan = Manifest::parse(text)?.check(&facts)?.server_plan(&facts)?;
-    /// assert_eq!(plan.explain()[0].rule, "fs:read:/notes/**");
+    /// assert_eq!(plan.explain()[0].rule, "fs:read:/notes");
     /// # Ok::<(), bailiwick_policy::finding::Findings>(())
     /// ```
     pub fn server_plan(&self, facts: &HostFacts) -> Result<Plan, Finding> {
