@@ -10,7 +10,7 @@
 //! use bailiwick_shell::classes::{Setting, effects};
 //!
 //! let reading = bailiwick_shell::read("cd /tmp && sudo rm -rf \"$HOME\"");
-//! assert_eq!(reading.commands[1].words[0], "sudo");
+//! assert_eq!(reading.commands[1].words[0], "rm", "what `sudo` starts");
 //! let does: Vec<String> = effects(&reading, &Setting::default()).iter().map(|one| one.class.to_string()).collect();
 //! assert!(does.contains(&"deletes(vital)".to_owned()), "{does:?}");
 //! ```
