@@ -1,8 +1,8 @@
 //! The console: one page that shows what tools do and lets a person decide, served to this machine alone.
 //!
 //! Everything stands behind the door of [`bailiwick_door`]: exact `Host`, exact `Origin`, a token. The page itself holds no
-//! secret and is open; a one-time code, printed by the command, is exchanged for the token once ([`entry`]), and the page
-//! keeps that in its memory. What the page shows comes from the journal ([`stream`], [`history`]) and from the
+//! secret and is open; a one-time code, printed by the command, is exchanged for the token once (`entry.rs`), and the page
+//! keeps that in its memory. What the page shows comes from the journal (`stream.rs`, `history.rs`) and from the
 //! [`ConsoleHost`]; what it does is what a command does: an answer to an approval, a pin that is accepted, a line in a manifest.
 //!
 //! Invariants: nothing is decided here; an asset is one of a fixed table, so no path is ever opened; every answer has the

@@ -105,7 +105,7 @@ impl NoteKey {
         Ok(Self { name: name.to_owned(), key_use, public })
     }
 
-    /// Reads `NAME+ID+KEY`, as [`NoteKey::to_string`] writes it.
+    /// Reads `NAME+ID+KEY`, as its `Display` writes it.
     ///
     /// # Errors
     /// If it is not that.
