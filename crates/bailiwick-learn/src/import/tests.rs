@@ -93,10 +93,10 @@ fn a_profile_says_mounts_and_hosts_with_ports() {
 
 #[test]
 fn a_policy_says_storage_network_and_environment() {
-    let text = "version: \"1.0\"\npermissions:\n  storage:\n    allow:\n      - uri: \"fs://work/agent/**\"\n        access: [read, write]\n      - uri: \"fs:///home/alice/**\"\n        access: [read]\n    deny:\n      - uri: \"fs://work/agent/keys\"\n  network:\n    allow:\n      - host: https://api.example.com/\n      - cidr: 10.0.0.0/8\n  environment:\n    allow:\n      - key: TOKEN\n";
+    let text = "version: \"1.0\"\npermissions:\n  storage:\n    allow:\n      - uri: \"fs://project/agent/**\"\n        access: [read, write]\n      - uri: \"fs:///home/alice/**\"\n        access: [read]\n    deny:\n      - uri: \"fs://project/agent/keys\"\n  network:\n    allow:\n      - host: https://api.example.com/\n      - cidr: 10.0.0.0/8\n  environment:\n    allow:\n      - key: TOKEN\n";
     let (lines, text) = imported(ImportFrom::Wassette, text);
     let wanted =
-        ["fs:read,write:$WORKSPACE/work/agent/**", "net:connect:api.example.com:443", "env:read:TOKEN"];
+        ["fs:read,write:$WORKSPACE/project/agent/**", "net:connect:api.example.com:443", "env:read:TOKEN"];
     assert_eq!(lines, wanted, "{text}");
     for what in ["fs:read:/home/alice/**", "10.0.0.0/8", "It denies"] {
         assert!(asks(&text, what), "{what}: {text}");
