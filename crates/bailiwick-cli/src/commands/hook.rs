@@ -154,7 +154,8 @@ fn under_fleet(watch: Watch, agent: &Agent) -> anyhow::Result<Watch> {
 /// Only Linux has a copy of a fleet's log: elsewhere a machine that is in a fleet runs nothing.
 #[cfg(not(target_os = "linux"))]
 fn refused_by_fleet(_: &Agent) -> anyhow::Result<Option<Denial>> {
-    let is_enrolled = facts::fleet_dir().is_some_and(|dir| dir.join("fleet.toml").exists());
+    let is_enrolled = facts::fleet_dir()
+        .is_some_and(|dir| facts::is_fleet_of_host(&dir) || dir.join("fleet.toml").exists());
     let why = "this machine is in a fleet, whose rules hold on Linux alone";
     Ok(is_enrolled.then(|| Denial::new(DenialCode::Revoked, why)))
 }
