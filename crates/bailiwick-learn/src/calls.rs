@@ -4,8 +4,11 @@ use serde_json::{Map, Value, json};
 
 /// The most calls of one file.
 const MOST: usize = 10_000;
-/// How deep a schema is followed.
+/// How deep a schema or an argument is followed.
 const MOST_DEPTH: usize = 8;
+/// How many words of one call are compared with what it asks for, and how much of each.
+const MOST_WORDS: usize = 64;
+const LONGEST_WORD: usize = 2_000;
 
 /// One call.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +17,29 @@ pub struct ToolCall {
     pub tool: String,
     /// What it is given.
     pub arguments: Map<String, Value>,
+}
+
+impl ToolCall {
+    /// The texts and numbers in its arguments.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        self.arguments.values().for_each(|value| add_words(value, 0, &mut words));
+        words
+    }
+}
+
+fn add_words(value: &Value, depth: usize, words: &mut Vec<String>) {
+    if depth > MOST_DEPTH || words.len() >= MOST_WORDS {
+        return;
+    }
+    match value {
+        Value::String(text) => words.push(text.chars().take(LONGEST_WORD).collect()),
+        Value::Number(number) => words.push(number.to_string()),
+        Value::Array(all) => all.iter().for_each(|one| add_words(one, depth + 1, words)),
+        Value::Object(all) => all.values().for_each(|one| add_words(one, depth + 1, words)),
+        Value::Null | Value::Bool(_) => {}
+    }
 }
 
 /// Why a text is no list of calls.

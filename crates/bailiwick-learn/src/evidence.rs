@@ -8,6 +8,7 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, PROGRAM_DIRECTORIES};
 
 use crate::Provenance;
+use crate::requests::{EVERY_PATH, MOST_PATHS as MOST_REQUESTED, RequestsSeen, form_of};
 
 /// The most different paths that are remembered; more make the evidence incomplete.
 const MOST_PATHS: usize = 100_000;
@@ -75,8 +76,10 @@ pub struct PathSeen {
 #[derive(Debug, Clone, Default)]
 pub struct HostSeen {
     pub(crate) is_allowed: bool,
-    /// The methods of its requests, where they are not encrypted.
-    pub(crate) methods: BTreeSet<String>,
+    /// Its unencrypted requests, by the form of their paths.
+    pub(crate) requests: BTreeMap<String, RequestsSeen>,
+    /// Whether it was reached with anything else than such requests.
+    pub(crate) is_reached_otherwise: bool,
     pub(crate) by: Provenance,
 }
 
@@ -136,6 +139,8 @@ pub struct Evidence {
     pub incomplete: Option<String>,
     /// The number of the call in flight, from 1.
     call: usize,
+    /// What that call was given.
+    words: Vec<String>,
     /// The last call of a tool that touched something, and how many did.
     counted: BTreeMap<(String, usize), (usize, usize)>,
 }
@@ -168,6 +173,7 @@ impl Evidence {
             variables_read: BTreeMap::new(),
             incomplete: None,
             call: 0,
+            words: Vec::new(),
             counted: BTreeMap::new(),
         }
     }
@@ -178,9 +184,10 @@ impl Evidence {
         self.paths.len()
     }
 
-    /// The next call begins.
-    pub fn begin_call(&mut self, tool: usize) {
+    /// The next call begins, with these words in its arguments.
+    pub fn begin_call(&mut self, tool: usize, words: Vec<String>) {
         self.call += 1;
+        self.words = words;
         if let Some(tool) = self.tools.get_mut(tool) {
             tool.calls += 1;
         }
@@ -243,30 +250,52 @@ impl Evidence {
 
     /// A host was asked for.
     pub fn reached(&mut self, tool: Option<usize>, host: &str, port: Option<u16>, is_allowed: bool) {
+        if let Some(seen) = self.host(tool, host, port, is_allowed) {
+            seen.is_reached_otherwise |= is_allowed;
+        }
+    }
+
+    fn host(
+        &mut self,
+        tool: Option<usize>,
+        host: &str,
+        port: Option<u16>,
+        is_allowed: bool,
+    ) -> Option<&mut HostSeen> {
         let key = (host.to_owned(), port);
         if !self.hosts.contains_key(&key) && self.hosts.len() >= MOST_OTHERS {
             self.lost(&format!("more than {MOST_OTHERS} hosts were asked for"));
-            return;
+            return None;
         }
         let by = self.provenance(tool, host);
         let seen = self.hosts.entry(key).or_default();
         seen.is_allowed |= is_allowed;
         seen.by.add(&by);
+        Some(seen)
     }
 
     /// An unencrypted request that was let through: its method and path.
     pub fn requested(&mut self, tool: Option<usize>, host: &str, port: u16, request: &str) {
-        self.reached(tool, host, Some(port), true);
-        let method = request.split(' ').next().unwrap_or_default();
+        let (method, target) = request.split_once(' ').unwrap_or((request, "/"));
         let is_method =
             (1..=20).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase());
-        let Some(seen) = self.hosts.get_mut(&(host.to_owned(), Some(port))) else { return };
-        if is_method && seen.methods.len() < MOST_METHODS {
-            seen.methods.insert(method.to_owned());
-        }
+        let words = if tool.is_some() { self.words.as_slice() } else { &[] };
+        let form = form_of(host, target, words);
         let first = format!("{host} {request}");
-        if !seen.by.first.contains(' ') || first < seen.by.first {
-            seen.by.first = first;
+        let by = self.provenance(tool, &first);
+        let Some(seen) = self.host(tool, host, Some(port), true) else { return };
+        if !is_method {
+            seen.is_reached_otherwise = true;
+            return;
+        }
+        let is_known = seen.requests.contains_key(&form) || seen.requests.len() < MOST_REQUESTED;
+        let form = if is_known { form } else { EVERY_PATH.to_owned() };
+        let kept = seen.requests.entry(form).or_default();
+        kept.by.add(&by);
+        if kept.methods.len() < MOST_METHODS || kept.methods.contains(method) {
+            kept.methods.insert(method.to_owned());
+        } else {
+            seen.is_reached_otherwise = true;
         }
     }
 

@@ -34,6 +34,7 @@ mod merge;
 mod others;
 mod provenance;
 mod render;
+mod requests;
 mod variables;
 
 pub use answers::without_numbers;
@@ -74,7 +75,7 @@ pub enum Reason {
     Started,
     /// This host was reached.
     Reached,
-    /// This host got requests of these methods, unencrypted.
+    /// This host got these requests, unencrypted.
     Requested,
     /// The caller handed this variable over, and the runtime said that it is read.
     ReadVariable,
@@ -93,7 +94,7 @@ impl Reason {
             Self::MadeThere => "files are made there",
             Self::Started => "started",
             Self::Reached => "reached",
-            Self::Requested => "these methods were asked of it, unencrypted",
+            Self::Requested => "these requests were made, unencrypted",
             Self::ReadVariable => "handed over by you, observed to be read",
             Self::HandedOver => "handed over by you, assumed to be read",
         }

@@ -4,7 +4,9 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_DIRECTORIES};
 
 use crate::evidence::{EVERY_VARIABLE, Evidence, Seen};
-use crate::{Draft, Line, MOST_LINES, MOST_VARIABLES_ASKED, Provenance, Question, Reason, clean, is_plain};
+use crate::{
+    Draft, Line, MOST_LINES, MOST_VARIABLES_ASKED, Provenance, Question, Reason, clean, is_plain, requests,
+};
 
 pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
     programs(evidence, draft);
@@ -100,9 +102,6 @@ fn name_of(evidence: &Evidence, path: &str) -> Option<String> {
     (!is_brought && !is_helper).then(|| path.to_owned())
 }
 
-/// Where requests are not encrypted.
-const HTTP: u16 = 80;
-
 fn hosts(evidence: &Evidence, draft: &mut Draft) {
     let mut left = MOST_LINES;
     for ((host, port), seen) in &evidence.hosts {
@@ -111,11 +110,11 @@ fn hosts(evidence: &Evidence, draft: &mut Draft) {
         let line = is_host.then(|| format!("net:connect:{place}")).and_then(|line| clean(&line));
         if seen.is_allowed && port.is_some() && left > 0 {
             left -= 1;
-            let methods = seen.methods.iter().map(String::as_str).collect::<Vec<_>>().join(",");
-            let requests = (is_host && *port == Some(HTTP) && !methods.is_empty())
-                .then(|| clean(&format!("net:http:{methods}@http://{host}/**")));
-            match requests.flatten() {
-                Some(requests) => push(draft, Some(requests), Reason::Requested, seen.by.clone()),
+            match requests::lines_for(host, *port, seen).filter(|_| is_host) {
+                Some(lines) => {
+                    left = left.saturating_sub(lines.len().saturating_sub(1));
+                    lines.into_iter().for_each(|(line, why, by)| push(draft, Some(line), why, by));
+                }
                 None => push(draft, line, Reason::Reached, seen.by.clone()),
             }
             continue;

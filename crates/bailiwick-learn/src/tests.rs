@@ -57,9 +57,9 @@ fn what_the_command_names_is_its_variable() {
         binding: "{ argument = \"0..\" }".into(),
         values,
     });
-    seen.begin_call(0);
+    seen.begin_call(0, Vec::new());
     seen.touch(Some(0), "/srv/data/a/b", Touch::Read, true);
-    seen.begin_call(1);
+    seen.begin_call(1, Vec::new());
     seen.touch(Some(1), "/srv/data/new", Touch::Make, true);
     let draft = draft(&seen);
     let lines: Vec<_> = draft.lines.iter().map(|line| (line.tool, line.capability.as_str())).collect();
@@ -122,11 +122,11 @@ fn a_hostile_program_widens_nothing_by_touching_much() {
 fn each_call_counts_once() {
     let mut seen = evidence();
     for _ in 0..3 {
-        seen.begin_call(0);
+        seen.begin_call(0, Vec::new());
         seen.touch(Some(0), "/opt/x/a", Touch::Look, true);
         seen.touch(Some(0), "/opt/x/a", Touch::Read, true);
     }
-    seen.begin_call(0);
+    seen.begin_call(0, Vec::new());
     let draft = draft(&seen);
     assert_eq!(draft.lines[0].by.tools[&0], 3);
     let text = render(&seen, &draft);
@@ -143,6 +143,35 @@ fn programs_are_named_and_helpers_come_with_them() {
     let lines: Vec<_> = draft.lines.iter().map(|line| line.capability.as_str()).collect();
     assert_eq!(lines, ["exec:spawn:git", "exec:spawn:sh"]);
     assert_eq!(draft.questions.len(), 1);
+}
+
+#[test]
+fn requests_have_lines_of_their_own_and_other_traffic_has_the_host() {
+    let mut seen = evidence();
+    seen.begin_call(0, vec!["anna".into()]);
+    seen.requested(Some(0), "api.test", 80, "GET /v1/users/anna?x=1");
+    seen.requested(Some(0), "api.test", 80, "POST /v1/log");
+    for name in ["a", "b", "c", "d"] {
+        seen.requested(Some(0), "api.test", 8080, &format!("GET /static/{name}"));
+    }
+    seen.requested(None, "mixed.test", 80, "GET /x");
+    seen.reached(None, "mixed.test", Some(80), true);
+    seen.begin_call(1, vec!["http://any.test/page".into()]);
+    seen.requested(Some(1), "any.test", 80, "GET /robots.txt");
+    seen.requested(Some(1), "any.test", 80, "GET /page");
+    let wanted = [
+        "net:connect:mixed.test:80",
+        "net:http:GET@http://api.test/v1/users/*",
+        "net:http:GET@http://api.test:8080/static/*",
+        "net:http:POST@http://api.test/v1/log",
+        "net:http:GET@http://any.test/**",
+    ];
+    assert_eq!(lines(&seen), wanted);
+    for at in 0..1_000 {
+        seen.requested(None, "flood.test", 80, &format!("GET /{at}/{at}"));
+    }
+    assert!(lines(&seen).contains(&"net:http:GET@http://flood.test/**".to_owned()), "{:?}", lines(&seen));
+    assert!(lines(&seen).len() <= MOST_LINES, "{:?}", lines(&seen));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The tests of this binary once more, as a user without any privilege.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +16,14 @@ const ONCE: &str = "BAILIWICK_TEST_PLAIN_USER";
 /// # Panics
 /// If one of them fails, or none was run.
 pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
+    run_again_as_plain_user_with(filter, programs, &[]);
+}
+
+/// The same with more variables in the environment.
+///
+/// # Panics
+/// If one of them fails, or none was run.
+pub fn run_again_as_plain_user_with(filter: &str, programs: &[&str], environment: &[(&str, &OsStr)]) {
     if std::env::var_os(ONCE).is_some() {
         return;
     }
@@ -36,6 +45,7 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
         .arg(&binary)
         .args((!filter.is_empty()).then_some(filter))
         .env(ONCE, "1")
+        .envs(environment.iter().copied())
         .env_remove("TMPDIR")
         .current_dir("/")
         .output()

@@ -92,13 +92,13 @@ impl Observer {
     }
 
     /// What is touched from now on belongs to a call of this tool, or to none. What was touched before was told before.
-    fn attribute(&self, tool: Option<usize>) {
+    fn attribute(&self, call: Option<(usize, &ToolCall)>) {
         let mut watching = self.lock();
         watching.drain();
-        if let Some(tool) = tool {
-            watching.evidence.begin_call(tool);
+        if let Some((tool, call)) = call {
+            watching.evidence.begin_call(tool, call.words());
         }
-        watching.tool = tool;
+        watching.tool = call.map(|(tool, _)| tool);
     }
 
     fn net(&self) -> impl Fn(&NetworkEvent) + Send + Sync + 'static {
@@ -342,7 +342,7 @@ fn drive(
             ));
         }
         let known = observer.lock().evidence.tools.iter().position(|tool| tool.name == call.tool);
-        observer.attribute(known);
+        observer.attribute(known.map(|tool| (tool, call)));
         let answer = driver.call(&call.tool, &call.arguments);
         observer.attribute(None);
         match answer {

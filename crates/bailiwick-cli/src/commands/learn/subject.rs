@@ -24,7 +24,7 @@ pub(super) struct Subject {
     pub(super) arguments: Vec<OsString>,
     /// Whether it speaks the Model Context Protocol.
     pub(super) is_server: bool,
-    /// Its code beside the current directory, where `wrap` shows it too.
+    /// Its code, which `wrap` shows too; the same that cannot be written there.
     pub(super) code: ProjectCode,
     pub(super) host: StoreHost,
 }
@@ -84,8 +84,8 @@ impl Subject {
                     subject.identity = server.claim.map(|claim| claim.identity);
                 }
                 if subject.is_server {
-                    subject.code =
-                        elsewhere(code_of_command(&found, &args.command, &subject.host), &subject.host);
+                    let code = code_of_command(&found, &args.command, &subject.host);
+                    subject.code = without_own_data(code, &subject.host);
                 }
             }
             Err(_) => {}
@@ -94,11 +94,9 @@ impl Subject {
     }
 }
 
-/// The code that does not lie in the current directory, which is opened anyway.
-fn elsewhere(mut code: ProjectCode, host: &StoreHost) -> ProjectCode {
-    for paths in [&mut code.code, &mut code.data] {
-        paths.retain(|path| !path.starts_with(&host.cwd));
-    }
+/// The code, which stays as it is wherever it lies; other files of the current directory are opened anyway.
+fn without_own_data(mut code: ProjectCode, host: &StoreHost) -> ProjectCode {
+    code.data.retain(|path| !path.starts_with(&host.cwd));
     code
 }
 

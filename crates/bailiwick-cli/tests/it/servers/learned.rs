@@ -3,15 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use bailiwick_testkit::skip;
+use bailiwick_testkit::{reachable_program, skip};
 
-use super::World;
 use super::client::Era;
-use super::table::{SERVERS, Server};
+use super::table::{SERVERS, Server, learnable};
+use super::{PAGES, World};
 use crate::run::tree_of;
 
 /// How many lines of a manifest may grant something.
 const MOST_LINES: usize = 20;
+/// Set where some servers stand for all.
+const SOME_SERVERS: &str = "BAILIWICK_TEST_SOME_SERVERS";
+/// One of each runtime, one that starts programs, and one that reaches hosts.
+const REPRESENTATIVE: [&str; 3] = ["filesystem", "git", "fetch"];
 
 #[test]
 fn what_is_learned_from_some_calls_suffices_for_the_others() {
@@ -19,7 +23,9 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
         return skip("the servers are not in the cache that scripts/test fills");
     };
     let mut wrong = Vec::new();
-    for server in SERVERS.iter().filter(|server| server.name != "fetch") {
+    let is_all = std::env::var_os(SOME_SERVERS).is_none();
+    for server in learnable().filter(|server| is_all || REPRESENTATIVE.contains(&server.name)) {
+        let server = &server;
         let world = World::new();
         world.prepare();
         let manifest = world.path("learned.toml");
@@ -45,6 +51,34 @@ fn what_is_learned_from_some_calls_suffices_for_the_others() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The same for another user, whose servers are in a place of that user's own.
+#[test]
+fn what_is_learned_suffices_as_a_plain_user() {
+    if !rustix::process::getuid().is_root() {
+        return println!("not root, so the other tests are it");
+    }
+    let Some(directory) = super::installed() else {
+        return skip("the servers are not in the cache that scripts/test fills");
+    };
+    let cache = tempfile::Builder::new().prefix("bailiwick-cache").tempdir_in("/var/tmp").unwrap();
+    let copy = cache.path().join("bailiwick/servers");
+    std::fs::create_dir_all(&copy).unwrap();
+    // Scripts of a virtual environment begin with where its interpreter lies.
+    let text = "cp -a \"$1/node\" \"$1/python\" \"$1/sqlite\" \"$2\" && \
+                sed -i \"1s|$1|$2|\" \"$2\"/python/bin/mcp-server-* \"$2\"/sqlite/bin/mcp-server-* && chown -R 65534:65534 \"$3\"";
+    let words = [&directory, &copy, &cache.path().to_owned()];
+    let done = Command::new("sh").args(["-c", text, "sh"]).args(words).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let is_all = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
+    let mut environment = vec![("XDG_CACHE_HOME", cache.path().as_os_str())];
+    environment.extend((!is_all).then_some((SOME_SERVERS, std::ffi::OsStr::new("1"))));
+    bailiwick_testkit::run_again_as_plain_user_with(
+        "servers::learned::",
+        &[env!("CARGO_BIN_EXE_bailiwick")],
+        &environment,
+    );
+}
+
 /// A call of the table.
 pub(super) type Call = (&'static str, &'static str);
 
@@ -66,12 +100,15 @@ pub(super) fn learn_from(
         format!("{{\"tool\":\"{tool}\",\"arguments\":{}}}\n", world.fill(arguments))
     });
     std::fs::write(world.path("calls.jsonl"), calls.collect::<String>()).unwrap();
-    let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+    let mut command = world.command(&reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
     command
         .args(["learn", "--no-journal", "--calls"])
         .arg(world.path("calls.jsonl"))
         .arg("--out")
         .arg(manifest);
+    if server.calls.iter().any(|(_, arguments)| arguments.contains(PAGES)) {
+        command.args(["--net", &world.pages()]);
+    }
     for (name, value) in server.variables {
         command.args(["--env", name]).env(name, world.fill(value));
     }
@@ -90,7 +127,7 @@ fn differences(world: &World, server: &Server, entry: &Path, manifest: &Path) ->
         world.answers(server, Era::Legacy, command)
     };
     let bare = answers(world.command(entry));
-    let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+    let mut command = world.command(&reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
     command.args(["wrap", "--no-journal", "--manifest"]).arg(manifest).arg("--").arg(entry);
     let wrapped = answers(command);
     let mut wrong = Vec::new();
@@ -118,7 +155,7 @@ fn replay_tells_a_manifest_that_suffices_from_one_that_does_not() {
     let manifest = world.path("learned.toml");
     learn(&world, server, &entry, &manifest);
     let replay = |manifest: &PathBuf| {
-        let mut command = world.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
+        let mut command = world.command(&reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
         command.arg("replay").arg(manifest).arg("--calls").arg(world.path("calls.jsonl"));
         command.arg("--").arg(&entry).args(server.args.iter().map(|word| world.fill(word)));
         command.stdin(Stdio::null()).output().unwrap()

@@ -5,14 +5,20 @@ mod client;
 mod kfold;
 mod learned;
 mod others;
+mod pages;
 mod table;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use bailiwick_testkit::skip;
 use client::{Answers, Era};
 use table::{Forbidden, Language, SERVERS, Server};
+
+/// What stands for the host with pages.
+const PAGES: &str = "{pages}";
 
 /// Where `scripts/test` installs the servers.
 fn directory() -> Option<PathBuf> {
@@ -29,11 +35,14 @@ fn installed() -> Option<PathBuf> {
 /// A small host for a server, at the same path each time.
 struct World {
     dir: tempfile::TempDir,
+    /// A host with pages, started when a call names it.
+    pages: OnceLock<SocketAddr>,
 }
 
 impl World {
     fn new() -> Self {
-        Self { dir: tempfile::Builder::new().prefix("bailiwick-servers").tempdir_in("/var/tmp").unwrap() }
+        let dir = tempfile::Builder::new().prefix("bailiwick-servers").tempdir_in("/var/tmp").unwrap();
+        Self { dir, pages: OnceLock::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -72,7 +81,14 @@ impl World {
         std::fs::write(self.path("w/a.txt"), "alpha\nmore\n").unwrap();
     }
 
+    fn pages(&self) -> String {
+        self.pages.get_or_init(pages::host).to_string()
+    }
+
     fn fill(&self, text: &str) -> String {
+        if text.contains(PAGES) {
+            return self.fill(&text.replace(PAGES, &self.pages()));
+        }
         text.replace("{w}", &self.path("w").display().to_string())
             .replace("{home}", &self.path("home").display().to_string())
             .replace("{out}", self.path("").display().to_string().trim_end_matches('/'))

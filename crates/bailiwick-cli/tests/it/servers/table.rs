@@ -132,10 +132,20 @@ pub(super) const SERVERS: [Server; 8] = [
     },
     Server {
         name: "sequential-thinking",
-        calls: &[(
-            "sequentialthinking",
-            r#"{"thought":"one","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":2}"#,
-        )],
+        calls: &[
+            (
+                "sequentialthinking",
+                r#"{"thought":"one","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":3}"#,
+            ),
+            (
+                "sequentialthinking",
+                r#"{"thought":"two","nextThoughtNeeded":true,"thoughtNumber":2,"totalThoughts":3}"#,
+            ),
+            (
+                "sequentialthinking",
+                r#"{"thought":"three","nextThoughtNeeded":false,"thoughtNumber":3,"totalThoughts":3}"#,
+            ),
+        ],
         ..NODE
     },
     Server {
@@ -143,6 +153,8 @@ pub(super) const SERVERS: [Server; 8] = [
         calls: &[
             ("get_current_time", r#"{"timezone":"Europe/Zurich"}"#),
             ("convert_time", r#"{"source_timezone":"UTC","time":"12:00","target_timezone":"Asia/Tokyo"}"#),
+            ("get_current_time", r#"{"timezone":"America/Lima"}"#),
+            ("convert_time", r#"{"source_timezone":"Asia/Kolkata","time":"7:30","target_timezone":"UTC"}"#),
         ],
         has_numbers: true,
         ..PYTHON
@@ -196,6 +208,24 @@ pub(super) const SERVERS: [Server; 8] = [
         ..PYTHON
     },
 ];
+
+/// The same with pages to fetch: of a host on this machine, so it is told that private addresses are no mistake.
+const FETCH_OF_PAGES: Server = Server {
+    name: "fetch",
+    args: &["--allow-private-ips"],
+    calls: &[
+        ("fetch", r#"{"url":"http://{pages}/one","raw":true}"#),
+        ("fetch", r#"{"url":"http://{pages}/deep/two","raw":true}"#),
+        ("fetch", r#"{"url":"http://{pages}/three","raw":true,"max_length":30}"#),
+        ("fetch", r#"{"url":"http://{pages}/four?x=1","raw":true,"start_index":10}"#),
+    ],
+    ..PYTHON
+};
+
+/// The servers, each with calls that it can be learned from.
+pub(super) fn learnable() -> impl Iterator<Item = Server> {
+    SERVERS.into_iter().map(|server| if server.name == "fetch" { FETCH_OF_PAGES } else { server })
+}
 
 impl Server {
     pub(super) fn entry(&self, directory: &Path) -> PathBuf {

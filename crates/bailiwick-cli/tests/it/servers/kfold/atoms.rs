@@ -105,10 +105,16 @@ fn of_line(line: &str, variables: &[(&str, &str)], world: &World, server: &Serve
             paths.iter().flat_map(|path| levels.iter().map(move |writes| atom(path, *writes))).collect()
         }
         "exec" => vec![Atom::Program(target.to_owned())],
-        "net" => vec![Atom::Host(target.to_owned())],
+        "net" => vec![Atom::Host(host_of(target).to_owned())],
         "env" => vec![Atom::Variable(target.to_owned())],
         _ => Vec::new(),
     }
+}
+
+/// `a.test:80` of `GET@http://a.test:80/x`.
+fn host_of(target: &str) -> &str {
+    let url = target.split_once("://").map_or(target, |(_, rest)| rest);
+    url.split('/').next().unwrap_or(url)
 }
 
 /// The paths that a target stands for in this world.
