@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use toml::{Table, Value};
@@ -100,8 +101,39 @@ fn main() -> Result<(), Fault> {
         let programs = (0..1 << ASK_FLAGS.len()).map(|flags| ask_program(&arch, &asks, last, flags));
         emit(&mut rust, &format!("{}_ask", arch.name), &programs.collect::<Result<Vec<_>, _>>()?);
     }
-    let out = std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?;
-    std::fs::write(std::path::Path::new(&out).join("seccomp.rs"), rust).map_err(|e| e.to_string())
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
+    std::fs::write(out.join("seccomp.rs"), rust).map_err(|e| e.to_string())?;
+    getenv_hook(&out.join("getenv_hook.so"))
+}
+
+// ── the library that tells of getenv ──
+
+/// Compiles it for programs of the machine that this is built on, whatever C library the crate itself is linked with; an empty
+/// file where that machine has another processor or no linker.
+fn getenv_hook(to: &Path) -> Result<(), Fault> {
+    const SOURCE: &str = "src/sys/getenv_hook.rs";
+    println!("cargo::rerun-if-changed={SOURCE}");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let (host, target) = (variable("HOST"), variable("TARGET"));
+    let arch = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
+    let fits = arch(&host) == arch(&target) && host.contains("linux") && target.contains("linux");
+    let known = ["x86_64", "aarch64"].contains(&arch(&host).as_str());
+    std::fs::write(to, "").map_err(|e| e.to_string())?;
+    if !(fits && known) {
+        return Ok(());
+    }
+    let mut command = std::process::Command::new(variable("RUSTC"));
+    command.args(["--edition=2024", "--crate-type=cdylib", "--crate-name=getenv_hook", "--target", &host]);
+    for option in ["panic=abort", "opt-level=s", "codegen-units=1", "strip=symbols", "link-arg=-nostdlib"] {
+        command.args(["-C", option]);
+    }
+    let done = command.arg("-o").arg(to).arg(SOURCE).output().map_err(|e| e.to_string())?;
+    if !done.status.success() {
+        std::fs::write(to, "").map_err(|e| e.to_string())?;
+        let why = String::from_utf8_lossy(&done.stderr).replace('\n', " ");
+        println!("cargo::warning=`learn` will not see which variables native programs read: {why}");
+    }
+    Ok(())
 }
 
 // ── the data file ──

@@ -87,3 +87,7 @@ pub use status::Status;
 pub use stdio::Relays;
 pub use sys::memory::return_large_blocks;
 pub use watched::{Observation, Observations};
+
+/// A library that tells which variables a program asks its C library for, for the loader's `LD_PRELOAD`; empty where it could not be
+/// built. For each name it looks for a path below `/run/.bailiwick-names/native`.
+pub const GETENV_HOOK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/getenv_hook.so"));

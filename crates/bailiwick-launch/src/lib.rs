@@ -60,9 +60,9 @@ mod record;
 
 pub use bailiwick_broker::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames};
 pub use bailiwick_confine::{
-    Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
-    LayeredTree, LostFiles, Moment, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step,
-    System, Told, ToldRefusals, Watch, Written,
+    Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault,
+    GETENV_HOOK, Layer, LayeredTree, LostFiles, Moment, Observation, Observations, Options, Refusal, Search,
+    Status, Stdio, Step, System, Told, ToldRefusals, Watch, Written,
 };
 pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
 pub use external::Backend;

@@ -103,6 +103,8 @@ pub struct Evidence {
     pub identity: Option<String>,
     /// The version of that package.
     pub package_version: Option<String>,
+    /// Whether the package's own scripts ran when it was fetched.
+    pub install_scripts: bool,
     /// What starts it, for a program that is no server.
     pub command: Option<Vec<String>>,
     /// The caller's home.
@@ -135,6 +137,8 @@ pub struct Evidence {
     pub(crate) sockets: Option<Provenance>,
     /// Environment variables that it reads, by name, and how that is known.
     pub(crate) variables_read: BTreeMap<String, Seen>,
+    /// Those of them that the caller has.
+    pub(crate) variables_of_caller: BTreeSet<String>,
     /// Why not everything is known, if it is not.
     pub incomplete: Option<String>,
     /// The number of the call in flight, from 1.
@@ -153,6 +157,7 @@ impl Evidence {
             name: name.to_owned(),
             identity: None,
             package_version: None,
+            install_scripts: false,
             command: None,
             home: None,
             here: None,
@@ -171,6 +176,7 @@ impl Evidence {
             protected: BTreeMap::new(),
             sockets: None,
             variables_read: BTreeMap::new(),
+            variables_of_caller: BTreeSet::new(),
             incomplete: None,
             call: 0,
             words: Vec::new(),
@@ -235,17 +241,22 @@ impl Evidence {
     }
 
     /// A variable of the environment is read: the name alone is kept, and what was observed outweighs what is assumed.
-    pub fn reads_variable(&mut self, name: &str, how: Seen) {
+    /// `is_had` says whether the caller has one of that name.
+    pub fn reads_variable(&mut self, name: &str, how: Seen, is_had: bool) {
         let is_name = name.len() <= LONGEST_NAME
             && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let most = if is_had { 2 * MOST_VARIABLES } else { MOST_VARIABLES };
         if !(is_name || name == EVERY_VARIABLE)
-            || (!self.variables_read.contains_key(name) && self.variables_read.len() >= MOST_VARIABLES)
+            || (!self.variables_read.contains_key(name) && self.variables_read.len() >= most)
         {
             return; // nothing is granted by it
         }
         let known = self.variables_read.entry(name.to_owned()).or_insert(how);
         *known = (*known).min(how);
+        if is_had {
+            self.variables_of_caller.insert(name.to_owned());
+        }
     }
 
     /// A host was asked for.

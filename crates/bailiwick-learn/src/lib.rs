@@ -57,6 +57,8 @@ pub const MOST_SIBLINGS: usize = 3;
 pub const MOST_PINNED: usize = 40;
 /// The most variables that are asked about one by one.
 const MOST_VARIABLES_ASKED: usize = 8;
+/// The most variables that one question names.
+const MOST_VARIABLES_NAMED: usize = 12;
 /// How many tools have a line of their own before it becomes the server's.
 pub const MOST_OWNERS: usize = 3;
 

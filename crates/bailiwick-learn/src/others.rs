@@ -5,7 +5,8 @@ use bailiwick_policy::plan::{BASE, BaseKind, PROGRAM_DIRECTORIES};
 
 use crate::evidence::{EVERY_VARIABLE, Evidence, Seen};
 use crate::{
-    Draft, Line, MOST_LINES, MOST_VARIABLES_ASKED, Provenance, Question, Reason, clean, is_plain, requests,
+    Draft, Line, MOST_LINES, MOST_VARIABLES_ASKED, MOST_VARIABLES_NAMED, Provenance, Question, Reason, clean,
+    is_plain, requests,
 };
 
 pub(crate) fn draft(evidence: &Evidence, draft: &mut Draft) {
@@ -36,32 +37,44 @@ const SET_BY_SANDBOX: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPD
 const OF_RUNTIMES: [&str; 8] =
     ["NODE_", "NPM_", "npm_", "PYTHON", "LC_", "UV_THREADPOOL", "NO_COLOR", "FORCE_COLOR"];
 
-/// Variables that it reads and was not handed.
+/// Variables that it reads and was not handed: each that the caller has is a question, and all others are one.
 fn variables(evidence: &Evidence, draft: &mut Draft) {
     let is_asked = |name: &str| {
         !SET_BY_SANDBOX.contains(&name)
             && !OF_RUNTIMES.iter().any(|start| name.starts_with(start))
             && !evidence.handed_over.iter().any(|own| own == name)
     };
-    let asked: Vec<_> = evidence.variables_read.iter().filter(|(name, _)| is_asked(name)).collect();
-    for (at, (name, how)) in asked.iter().enumerate() {
-        if at == MOST_VARIABLES_ASKED {
-            let why = format!("it reads {} more variables", asked.len() - at);
-            draft.questions.push(Question { capability: None, why, by: Provenance::default() });
-            break;
-        }
-        let how = match how {
-            Seen::Observed => "observed",
-            Seen::Assumed => "assumed",
-        };
-        if *name == EVERY_VARIABLE {
-            let why = format!("it looks at all variables of its environment ({how})");
-            draft.questions.push(Question { capability: None, why, by: Provenance::default() });
-            continue;
-        }
-        let why = format!("it reads this variable ({how}); `--env {name}` hands yours over");
-        let capability = clean(&format!("env:read:{name}"));
+    let mut ask = |capability, why| {
         draft.questions.push(Question { capability, why, by: Provenance::default() });
+    };
+    let asked = evidence.variables_read.iter().filter(|(name, _)| is_asked(name) && *name != EVERY_VARIABLE);
+    let (had, others): (Vec<_>, Vec<_>) =
+        asked.partition(|(name, _)| evidence.variables_of_caller.contains(*name));
+    if let Some(how) = evidence.variables_read.get(EVERY_VARIABLE) {
+        ask(None, format!("it looks at all variables of its environment ({})", in_words(*how)));
+    }
+    for (name, how) in had.iter().take(MOST_VARIABLES_ASKED) {
+        let why = format!("it reads this variable ({}); `--env {name}` hands yours over", in_words(**how));
+        ask(clean(&format!("env:read:{name}")), why);
+    }
+    let names = |all: &[(&String, &Seen)]| {
+        let shown = all.iter().take(MOST_VARIABLES_NAMED).map(|(name, _)| name.as_str());
+        let more = all.len().saturating_sub(MOST_VARIABLES_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        shown.collect::<Vec<_>>().join(", ") + &more
+    };
+    if let Some(left) = had.get(MOST_VARIABLES_ASKED..).filter(|left| !left.is_empty()) {
+        ask(None, format!("it reads more variables that you have: {}", names(left)));
+    }
+    if !others.is_empty() {
+        ask(None, format!("it reads variables that you do not have: {}", names(&others)));
+    }
+}
+
+const fn in_words(how: Seen) -> &'static str {
+    match how {
+        Seen::Observed => "observed",
+        Seen::Assumed => "assumed",
     }
 }
 

@@ -36,6 +36,9 @@ pub fn render(evidence: &Evidence, draft: &Draft) -> String {
         if let Some(version) = evidence.package_version.as_ref().filter(|_| evidence.incomplete.is_none()) {
             let _ = writeln!(text, "# learned with version {}", harmless(version));
         }
+        if evidence.install_scripts {
+            text.push_str("install_scripts = true\n");
+        }
     }
     if !evidence.pinned_files.is_empty() {
         text.push_str("\n# Code outside of the system: `wrap` starts nothing once one of these has changed.\n[pins.files]\n");

@@ -149,6 +149,6 @@ mod tests {
         for whole in ["/", "", "/a//b", "/a/../b", "/a;b", "/%2e/x"] {
             assert_eq!(form(whole, &[]), EVERY_PATH, "{whole}");
         }
-        assert_eq!(form("/a/[x]/b", &[]), "/a/*/b", "what means more in a pattern stands for itself nowhere");
+        assert_eq!(form("/a/x*y/b", &[]), "/a/*/b", "what means more in a pattern stands for itself nowhere");
     }
 }

@@ -64,6 +64,11 @@ pub(crate) fn collect(paths: &[PathBuf], dependencies: bool) -> Result<Vec<Sourc
         if about.is_dir() {
             let before = entries.len();
             directory(path, dependencies, &mut entries)?;
+            if dependencies {
+                for package in packages_beside(path) {
+                    directory(&package, dependencies, &mut entries)?;
+                }
+            }
             if entries.len() == before {
                 return Err(Fault::NoSource(path.clone()));
             }
@@ -107,6 +112,25 @@ fn directory(root: &Path, dependencies: bool, entries: &mut Vec<SourceFile>) -> 
         }
     }
     Ok(())
+}
+
+/// The packages that a package of npm names and that lie beside it or above, where npm puts most of them.
+fn packages_beside(root: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(root.join("package.json")).unwrap_or_default();
+    let about = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+    let Some(root) = root.canonicalize().ok() else { return Vec::new() };
+    let named = about.get("dependencies").and_then(serde_json::Value::as_object);
+    let names =
+        named.into_iter().flat_map(|all| all.keys()).filter(|name| !name.split('/').any(|part| part == ".."));
+    let found = names.filter_map(|name| {
+        let above = root.ancestors().skip(1);
+        let mut places = above.map(|dir| match dir.file_name() {
+            Some(own) if own == "node_modules" => dir.join(name),
+            _ => dir.join("node_modules").join(name),
+        });
+        places.find(|place| place.is_dir())
+    });
+    found.collect()
 }
 
 fn is_left_out(name: &str, dependencies: bool) -> bool {

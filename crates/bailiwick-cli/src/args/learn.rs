@@ -31,6 +31,9 @@ pub(crate) struct Watched {
     /// How long one answer, or a program that is no server, may take.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) timeout: Time,
+    /// Let the scripts of a package run when it is fetched, in a sandbox; the manifest then says so, and `wrap` does the same.
+    #[arg(long)]
+    pub(crate) install_scripts: bool,
     #[command(flatten)]
     pub(crate) names: NameOptions,
     /// The program and its arguments.

@@ -28,7 +28,7 @@ use self::known::Known;
 use self::plan::Setup;
 use self::recorded::given_calls;
 pub(super) use self::replay::replay;
-use self::session::{Ran, generated, recorder, run_program, run_server};
+use self::session::{CallCount, Ran, generated, recorder, run_program, run_server};
 use self::subject::{Naming, Subject};
 use super::run::{carry_over, list, trees};
 use super::wrap::plain;
@@ -44,8 +44,12 @@ const MOST_SHOWN: usize = 10;
 pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
     let calls = given_calls(&args.watched)?;
     let known = args.update.as_deref().map(Known::read).transpose()?;
-    let naming =
-        Naming { name: args.name.as_deref(), is_server: args.server, is_unrecorded: args.no_journal };
+    let naming = Naming {
+        name: args.name.as_deref(),
+        is_server: args.server,
+        is_unrecorded: args.no_journal,
+        install_scripts: known.as_ref().is_some_and(Known::install_scripts),
+    };
     let mut questions = HostQuestions::new(&args.watched)?;
     let mut setup = Setup::of(&args.watched, Subject::of(&args.watched, &naming)?)?.naming_variables();
     for note in &setup.notes {
@@ -58,7 +62,7 @@ pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
         is_unrecorded: args.no_journal,
     };
     let calls = calls.unwrap_or_default();
-    let Ran { mut evidence, accesses, layer, .. } = loop {
+    let Ran { mut evidence, accesses, layer, given, made_up, .. } = loop {
         let ran = watch(&drive, &setup, calls.clone())?;
         let allowed = questions.allowed(&ran.evidence)?;
         if allowed.is_empty() {
@@ -89,6 +93,7 @@ pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     summarise(args, &evidence, &draft, accesses);
+    say_failed(&given, &made_up);
     written(args, layer)?;
     next(args, &setup, target, &evidence);
     let exit = if evidence.incomplete.is_some() { Exit::Found } else { Exit::Fine };
@@ -127,20 +132,23 @@ fn watch(drive: &Drive<'_>, setup: &Setup, calls: Vec<ToolCall>) -> anyhow::Resu
             } else {
                 run_program(subject, &plan, before, record()?, patience)?
             };
-            ran = Some(Ran { accesses: accesses + next.accesses, ..next });
+            let given = CallCount::of(&next.answers);
+            ran = Some(Ran { accesses: accesses + next.accesses, given, ..next });
         }
     }
     let is_driven = |ran: &Ran| ran.evidence.tools.iter().all(|tool| tool.calls > 0);
     if !subject.is_server || !drive.generates || ran.as_ref().is_some_and(is_driven) {
         return ran.context("no call was made");
     }
-    let (before, accesses, layer) =
-        ran.map_or((evidence, 0, None), |ran| (ran.evidence, ran.accesses, ran.layer));
+    let (before, accesses, layer, given) = ran.map_or((evidence, 0, None, CallCount::default()), |ran| {
+        (ran.evidence, ran.accesses, ran.layer, ran.given)
+    });
     let plan = setup.plan(false)?;
     let again = run_server(subject, &plan, before, record()?, patience, |tools| generated(tools, &calls))?;
     // What generated calls wrote is nothing that a person wants.
     let layer = if calls.is_empty() { again.layer } else { layer };
-    Ok(Ran { accesses: accesses + again.accesses, layer, ..again })
+    let made_up = CallCount::of(&again.answers);
+    Ok(Ran { accesses: accesses + again.accesses, layer, given, made_up, ..again })
 }
 
 /// What was learned has to be a manifest.
@@ -184,6 +192,27 @@ fn summarise(args: &Learn, evidence: &Evidence, draft: &Draft, accesses: usize) 
             "{}: not everything is known: {}\n",
             style::warning("incomplete"),
             escape::line(why)
+        ));
+    }
+}
+
+/// Says which calls failed: of what a tool would have done, little was seen then.
+fn say_failed(given: &CallCount, made_up: &CallCount) {
+    let note = style::warning("note");
+    if given.failed > 0 {
+        terminal::remark(&format!(
+            "{note}: {} of your {} failed, so little was seen of what they are for; the first answered {}\n",
+            given.failed,
+            style::count(given.calls, "call", "calls"),
+            escape::line(&given.first)
+        ));
+    }
+    if made_up.failed > 0 {
+        terminal::remark(&format!(
+            "{note}: {} made up from the schemas, and {} of them failed; real ones see more: `--calls FILE`, \
+             a line each: {{\"tool\": \"NAME\", \"arguments\": {{}}}}\n",
+            style::count(made_up.calls, "call was", "calls were"),
+            made_up.failed,
         ));
     }
 }

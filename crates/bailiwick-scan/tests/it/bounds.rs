@@ -115,6 +115,30 @@ fn directories_of_dependencies_are_left_out_unless_asked_for() {
 }
 
 #[test]
+fn dependencies_are_found_where_npm_puts_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join("node_modules").join(name);
+    let text = |name: &str, file: &str, text: &str| {
+        std::fs::create_dir_all(place(name)).unwrap();
+        std::fs::write(place(name).join(file), text).unwrap();
+    };
+    text(
+        "@scope/server",
+        "package.json",
+        r#"{"dependencies": {"engine": "1", "../../..": "1", "gone": "1"}}"#,
+    );
+    text("@scope/server", "cli.js", "require('engine')");
+    text("engine", "index.js", "");
+    text("unrelated", "index.js", "");
+    let count = |include_dependencies| {
+        let options = bailiwick_scan::Options { include_dependencies, ..super::options() };
+        let report = bailiwick_scan::scan(&[place("@scope/server")], &options, &|_| {}).unwrap();
+        report.files().len()
+    };
+    assert_eq!((count(false), count(true)), (1, 2));
+}
+
+#[test]
 fn a_link_that_leads_around_is_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.py"), "").unwrap();

@@ -13,7 +13,7 @@ use super::known::Known;
 use super::plan::Setup;
 use super::recorded::given_calls;
 use super::session::Ran;
-use super::subject::{Naming, Subject};
+use super::subject::Subject;
 use super::{Drive, watch};
 use crate::answer::{Answer, Exit};
 use crate::args::learn::Audit;
@@ -25,7 +25,7 @@ pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
     let watched = &args.watched;
     let source = args.source.as_deref().map(scanned).transpose()?;
-    let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
+    let naming = known.naming();
     let calls = given_calls(watched)?;
     let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
     let drive = Drive { watched, runs: 1, generates: true, is_unrecorded: true };

@@ -9,7 +9,7 @@ use bailiwick_policy::capability::Capability;
 use bailiwick_policy::path::AbsPath;
 use bailiwick_store::with_host_values;
 
-use super::subject::Subject;
+use super::subject::{Naming, Subject};
 use crate::commands::wrap::plain;
 use crate::input;
 
@@ -32,6 +32,21 @@ impl Known {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let (source, manifest) = input::manifest(path).map_err(|useless| plain(useless.refusal()))?;
         Ok(Self { text: source.text().to_owned(), manifest })
+    }
+
+    /// What the manifest says of its subject, for runs that are not recorded.
+    pub(super) fn naming(&self) -> Naming<'static> {
+        Naming {
+            name: None,
+            is_server: !self.manifest.tools().is_empty(),
+            is_unrecorded: true,
+            install_scripts: self.install_scripts(),
+        }
+    }
+
+    /// Whether the scripts of its package may run when it is fetched.
+    pub(super) fn install_scripts(&self) -> bool {
+        self.manifest.package().is_some_and(|package| package.install_scripts)
     }
 
     /// Takes out of a draft what the manifest allows, and the questions that it has already.

@@ -18,7 +18,7 @@ use bailiwick_policy::plan::Plan;
 use bailiwick_store::{StoreHost, with_host_values};
 
 use super::asked::hosts;
-use super::names::manifest_lines;
+use super::names::{NamesLibrary, manifest_lines};
 use super::subject::Subject;
 use crate::args::learn::Watched;
 use crate::commands::pinned_files::hash_of;
@@ -74,6 +74,7 @@ pub(super) struct Setup {
     handed_over: Vec<String>,
     /// Whether runtimes say which variables are read.
     names_variables: bool,
+    names_library: Option<NamesLibrary>,
     /// What is worth knowing.
     pub(super) notes: Vec<String>,
 }
@@ -142,6 +143,7 @@ impl Setup {
             hosts: hosts(args),
             handed_over,
             names_variables: false,
+            names_library: None,
             notes,
         };
         setup.hide_secrets()?;
@@ -150,8 +152,10 @@ impl Setup {
 
     /// The same, with runtimes that say which variables are read.
     #[must_use]
-    pub(super) const fn naming_variables(mut self) -> Self {
+    pub(super) fn naming_variables(mut self) -> Self {
         self.names_variables = true;
+        self.names_library = NamesLibrary::write();
+        self.subject.code.code.extend(self.names_library.as_ref().map(|library| library.path.clone()));
         self
     }
 
@@ -185,6 +189,7 @@ impl Setup {
         let path = |path: &Path| path.to_str().and_then(|text| AbsPath::new(text).ok());
         evidence.identity.clone_from(&self.subject.identity);
         evidence.package_version.clone_from(&self.subject.version);
+        evidence.install_scripts = self.subject.install_scripts && self.subject.identity.is_some();
         evidence.home = self.subject.host.home.as_deref().and_then(path);
         let here = &self.subject.host.cwd;
         evidence.here = self.written.contains(here).then(|| path(here)).flatten();
@@ -220,7 +225,11 @@ impl Setup {
             Capability::new(line).map_err(|finding| anyhow::anyhow!("`{line}`: {}", finding.message()))
         });
         let capabilities = capabilities.collect::<anyhow::Result<Vec<_>>>()?;
-        let names = if self.names_variables { manifest_lines(&self.handed_over) } else { String::new() };
+        let names = if self.names_variables {
+            manifest_lines(&self.handed_over, self.names_library.as_ref())
+        } else {
+            String::new()
+        };
         let empty = format!("name = \"learn\"\nversion = \"0\"\n{names}{}", self.bindings());
         let manifest = Manifest::parse(&empty).map_err(|findings| anyhow::anyhow!("{findings}"))?;
         let host = &self.subject.host;

@@ -10,7 +10,7 @@ use super::known::Known;
 use super::plan::{Setup, plan_of};
 use super::recorded::given_calls;
 use super::session::{Held, comparable, generated, recorder, run_held, run_program, run_server};
-use super::subject::{Naming, Subject};
+use super::subject::Subject;
 use crate::answer::{Answer, Exit};
 use crate::args::learn::Replay;
 use crate::commands::{pinned_files, verified};
@@ -30,7 +30,7 @@ pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
         return Ok(found(&format!("{why:#}")));
     }
     let given = given_calls(watched)?;
-    let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
+    let naming = known.naming();
     let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
     let subject = &setup.subject;
     let held = with_host_values(known.manifest.clone(), &subject.arguments, &[], &subject.host)?;

@@ -23,10 +23,15 @@ use super::names;
 use super::plan::environment;
 use super::subject::Subject;
 use crate::facts;
-use crate::terminal::Progress;
+use crate::render::escape;
+use crate::terminal::{self, Progress};
 
 /// How much of what a server says on stderr is kept, to be shown if it fails.
 const KEPT: usize = 2_000;
+/// How many lines of it.
+const LINES_SHOWN: usize = 12;
+/// How much of an answer is shown.
+const LONGEST_ANSWER: usize = 200;
 
 /// What is known while a program runs.
 struct Watching {
@@ -186,6 +191,51 @@ pub(super) struct Ran {
     pub(super) answers: Vec<Result<Outcome, String>>,
     /// How a program that is no server ended.
     pub(super) exit: Option<Exit>,
+    /// The calls that a person gave, and those that were made from schemas.
+    pub(super) given: CallCount,
+    pub(super) made_up: CallCount,
+}
+
+impl Ran {
+    fn empty() -> Self {
+        Self {
+            evidence: Evidence::new(""),
+            accesses: 0,
+            layer: None,
+            answers: Vec::new(),
+            exit: None,
+            given: CallCount::default(),
+            made_up: CallCount::default(),
+        }
+    }
+}
+
+/// How many calls were made, and how many of them failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CallCount {
+    pub(super) calls: usize,
+    pub(super) failed: usize,
+    /// What the first that failed answered.
+    pub(super) first: String,
+}
+
+impl CallCount {
+    pub(super) fn of(answers: &[Result<Outcome, String>]) -> Self {
+        let said = |answer: &Result<Outcome, String>| match answer {
+            Ok(Outcome::Result(value)) if value.get("isError") != Some(&Value::Bool(true)) => None,
+            Ok(Outcome::Result(value)) => Some(value.pointer("/content/0/text").unwrap_or(value).to_string()),
+            Ok(Outcome::Error(value)) => Some(value.get("message").unwrap_or(value).to_string()),
+            Err(why) => Some(why.clone()),
+        };
+        let failed: Vec<String> = answers.iter().filter_map(said).collect();
+        Self {
+            calls: answers.len(),
+            failed: failed.len(),
+            first: failed
+                .first()
+                .map_or_else(String::new, |said| said.chars().take(LONGEST_ANSWER).collect()),
+        }
+    }
 }
 
 /// Who records the run.
@@ -280,7 +330,7 @@ pub(super) fn run_program(
     if ended.is_none() {
         evidence.lost("it was ended because its time was over; `--timeout` gives it more");
     }
-    Ok(Ran { evidence, accesses, layer, answers: Vec::new(), exit: ended })
+    Ok(Ran { evidence, accesses, layer, exit: ended, ..Ran::empty() })
 }
 
 /// Runs a server, lists its tools and makes the calls that `choose` names for them, one after the other.
@@ -300,14 +350,12 @@ pub(super) fn run_server(
     let (mut evidence, accesses, layer) = watched.finish("every call was made")?;
     let said = errors.join().unwrap_or_default();
     if let Err(why) = driven {
-        anyhow::ensure!(
-            !answers.is_empty(),
-            "{why}{}",
-            if said.is_empty() { said } else { format!("; it said: {said}") }
-        );
+        if answers.is_empty() {
+            anyhow::bail!("{why}{}", last_lines(&said, subject));
+        }
         evidence.lost(&why.to_string());
     }
-    Ok(Ran { evidence, accesses, layer, answers, exit: None })
+    Ok(Ran { evidence, accesses, layer, answers, ..Ran::empty() })
 }
 
 fn drive(
@@ -337,7 +385,7 @@ fn drive(
                 "call {} of {}: {}, {} accesses",
                 at + 1,
                 calls.len(),
-                crate::render::escape::line(&call.tool),
+                escape::line(&call.tool),
                 observer.count()
             ));
         }
@@ -371,6 +419,21 @@ fn last_words(mut from: std::io::PipeReader) -> String {
         kept.drain(..over);
     }
     String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+/// Shows the end of what a server said that cannot be driven; what may help it, for the message.
+fn last_lines(said: &str, subject: &Subject) -> String {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
+        terminal::remark(&format!("  {}\n", escape::line(line)));
+    }
+    let heard = if lines.is_empty() { "" } else { "; what it said is above" };
+    let scripts = if subject.lacks_scripts {
+        "; packages that it needs have scripts that did not run when they were fetched: `--install-scripts` lets them"
+    } else {
+        ""
+    };
+    format!("{heard}{scripts}")
 }
 
 /// What a server or program answered that was held to a plan.

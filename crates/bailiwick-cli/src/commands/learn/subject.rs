@@ -24,6 +24,10 @@ pub(super) struct Subject {
     pub(super) arguments: Vec<OsString>,
     /// Whether it speaks the Model Context Protocol.
     pub(super) is_server: bool,
+    /// Whether the scripts of its package were let run when it was fetched.
+    pub(super) install_scripts: bool,
+    /// Whether its package, or one that it needs, has such scripts and they did not run.
+    pub(super) lacks_scripts: bool,
     /// Its code, which `wrap` shows too; the same that cannot be written there.
     pub(super) code: ProjectCode,
     pub(super) host: StoreHost,
@@ -35,6 +39,8 @@ pub(super) struct Naming<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) is_server: bool,
     pub(super) is_unrecorded: bool,
+    /// Whether its manifest lets the scripts of its package run.
+    pub(super) install_scripts: bool,
 }
 
 impl Subject {
@@ -56,6 +62,8 @@ impl Subject {
             command: args.command.clone(),
             arguments: args.command.get(1..).unwrap_or_default().to_vec(),
             is_server: how.is_server || args.calls.is_some() || args.from_journal.is_some(),
+            install_scripts: how.install_scripts || args.install_scripts,
+            lacks_scripts: false,
             code: ProjectCode::default(),
             host,
         };
@@ -64,10 +72,12 @@ impl Subject {
                 if let Some(why) = foreign_source(&call, &subject.host) {
                     anyhow::bail!(why);
                 }
-                let options = ResolveOptions { refresh: false, install_scripts: false };
+                let options = ResolveOptions { refresh: false, install_scripts: subject.install_scripts };
                 fetch(&call, options, &subject.host, how.is_unrecorded)?;
                 let server = Store::new(&subject.host).resolve(&call, options)?;
                 subject.identity = Some(call.identity());
+                let tree = subject.host.packages.join(&server.package.directory);
+                subject.lacks_scripts = !subject.install_scripts && has_scripts(&tree);
                 subject.version = Some(server.package.version);
                 subject.command = server.command;
                 subject.arguments = call.arguments;
@@ -98,6 +108,12 @@ impl Subject {
 fn without_own_data(mut code: ProjectCode, host: &StoreHost) -> ProjectCode {
     code.data.retain(|path| !path.starts_with(&host.cwd));
     code
+}
+
+/// Whether npm says of a package in this tree that it has scripts that run when it is installed.
+fn has_scripts(tree: &Path) -> bool {
+    let lock = std::fs::read_to_string(tree.join("package-lock.json")).unwrap_or_default();
+    lock.contains("\"hasInstallScript\": true")
 }
 
 /// A program where the caller's shell finds it.

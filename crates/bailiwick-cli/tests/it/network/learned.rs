@@ -130,7 +130,7 @@ fn a_person_at_a_terminal_is_asked_about_hosts_and_it_is_started_again() {
                 \x20   own.sendall(b\"GET /page HTTP/1.0\\r\\nHost: good.test\\r\\n\\r\\n\")\n\
                 \x20   own.recv(10)\n\
                 except OSError: pass\n";
-    let line = "net:connect:good.test:443";
+    let line = "net:http:GET@http://good.test:443/page";
     let cases =
         [("", "y\n", true, true), ("--net ask", "n\n", true, false), ("--net deny", "y\n", false, false)];
     for (options, answer, asks, grants) in cases {

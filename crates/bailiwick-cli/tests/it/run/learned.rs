@@ -96,7 +96,7 @@ fn a_hostile_program_changes_nothing_and_is_granted_nothing() {
 
 #[test]
 fn learning_changes_nothing_as_a_plain_user() {
-    bailiwick_testkit::run_again_as_plain_user("run::learned::a_hostile", &[env!("CARGO_BIN_EXE_bailiwick")]);
+    bailiwick_testkit::run_again_as_plain_user("run::learned::", &[env!("CARGO_BIN_EXE_bailiwick")]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn names_that_mean_something_in_a_manifest_become_no_lines() {
         line.contains(['*', '{', '~', '\\', '\u{202e}']) || line.contains("$HOME") || line.contains(":/\"")
     };
     assert_eq!(granted.iter().filter(odd).count(), 0, "{text}");
-    let checked = Command::new(env!("CARGO_BIN_EXE_bailiwick"))
+    let checked = Command::new(reachable_program(env!("CARGO_BIN_EXE_bailiwick")))
         .args(["check", "--set", "WORKSPACE=/w"])
         .arg(place.path("home/m.toml"))
         .output()
@@ -180,6 +180,31 @@ fn every_one_of_a_thousand_short_processes_is_seen() {
 }
 
 #[test]
+fn variables_that_a_native_program_reads_are_named_and_never_with_values() {
+    let place = Place::new();
+    let learn = |options: &[&str]| {
+        let mut command = Command::new(reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
+        command.args(["learn", "--no-journal", "--net", "deny"]).args(options).args(["--", "ls"]);
+        command.current_dir(place.path("home/w")).env("HOME", place.path("home")).stdin(Stdio::null());
+        command.env("QUOTING_STYLE", "literal").env("UNREAD_ONE", "hush-too").output().unwrap()
+    };
+    let asked = learn(&[]);
+    assert_eq!(asked.status.code(), Some(0), "{}", err(&asked));
+    let question = "# ? it reads this variable (observed); `--env QUOTING_STYLE` hands yours over";
+    assert!(out(&asked).contains(question) && !out(&asked).contains("UNREAD_ONE"), "{}", out(&asked));
+    let given = learn(&["--env", "QUOTING_STYLE", "--env", "UNREAD_ONE"]);
+    assert!(out(&given).contains("observed to be read: by itself; first QUOTING_STYLE"), "{}", out(&given));
+    assert!(out(&given).contains("assumed to be read: by itself; first UNREAD_ONE"), "{}", out(&given));
+    for done in [&asked, &given] {
+        let all = out(done) + &err(done);
+        assert!(
+            !all.contains("literal") && !all.contains("hush-too") && !all.contains("bailiwick-getenv"),
+            "{all}"
+        );
+    }
+}
+
+#[test]
 fn an_update_adds_what_is_new_and_nothing_else() {
     let place = Place::new();
     let made = |names: &[&str]| names.iter().map(|name| format!(": > {name}; ")).collect::<String>();
@@ -205,7 +230,7 @@ fn an_audit_says_what_is_not_declared_and_what_is_not_used() {
     let done = place.learn(&["--out", "../m.toml"], &["sh", "-c", "cat a.txt > b.txt"]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let audit = |text: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick"));
+        let mut command = Command::new(reachable_program(env!("CARGO_BIN_EXE_bailiwick")));
         command.arg("audit").arg(place.path("home/m.toml")).args(["--", "sh", "-c", text]);
         command.current_dir(place.path("home/w")).env("HOME", place.path("home")).stdin(Stdio::null());
         command.output().unwrap()

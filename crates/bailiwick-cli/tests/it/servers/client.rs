@@ -1,6 +1,7 @@
 //! A client that starts a server, lists its tools and makes some calls, one after the other.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -62,7 +63,8 @@ pub(super) fn talk(command: Command, era: Era, calls: Vec<(&str, String)>) -> An
 
 /// The same; where it `waits`, the server is given time to end by itself, so that what is around it can write what it saw.
 pub(super) fn talk_until(mut command: Command, era: Era, calls: Vec<(&str, String)>, waits: bool) -> Answers {
-    let mut server = command.spawn().expect("it starts");
+    // In a group of its own: what stands around a server may end before it does.
+    let mut server = command.process_group(0).spawn().expect("it starts");
     let lines = lines(&mut server);
     let first = era.open(&mut server, &lines);
     let listed = if first.is_null() {
@@ -75,6 +77,10 @@ pub(super) fn talk_until(mut command: Command, era: Era, calls: Vec<(&str, Strin
     tools.sort();
     let mut answers = Vec::new();
     for (id, (tool, arguments)) in (3..).zip(calls) {
+        if first.is_null() {
+            answers.push(String::new());
+            continue;
+        }
         let arguments: Value = serde_json::from_str(&arguments).expect("JSON");
         let params = era.params(json!({"name": tool, "arguments": arguments}));
         let result = ask(&mut server, &lines, id, "tools/call", params);
@@ -84,7 +90,7 @@ pub(super) fn talk_until(mut command: Command, era: Era, calls: Vec<(&str, Strin
     if waits {
         end_by_itself(&mut server);
     }
-    let _ = server.kill();
+    let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", server.id())]).status();
     let _ = server.wait();
     let mut complaint = String::new();
     let _ = server.stderr.take().expect("a pipe").read_to_string(&mut complaint);
@@ -94,7 +100,7 @@ pub(super) fn talk_until(mut command: Command, era: Era, calls: Vec<(&str, Strin
 /// Waits for the end, and asks for it after a while.
 fn end_by_itself(server: &mut Child) {
     for signal in ["0", "TERM", "TERM"] {
-        let _ = Command::new("kill").args(["-s", signal, &server.id().to_string()]).status();
+        let _ = Command::new("kill").args(["-s", signal, "--", &format!("-{}", server.id())]).status();
         for _ in 0..10 {
             if server.try_wait().is_ok_and(|end| end.is_some()) {
                 return;

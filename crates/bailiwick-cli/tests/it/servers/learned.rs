@@ -63,12 +63,16 @@ fn what_is_learned_suffices_as_a_plain_user() {
     let cache = tempfile::Builder::new().prefix("bailiwick-cache").tempdir_in("/var/tmp").unwrap();
     let copy = cache.path().join("bailiwick/servers");
     std::fs::create_dir_all(&copy).unwrap();
-    // Scripts of a virtual environment begin with where its interpreter lies.
-    let text = "cp -a \"$1/node\" \"$1/python\" \"$1/sqlite\" \"$2\" && \
-                sed -i \"1s|$1|$2|\" \"$2\"/python/bin/mcp-server-* \"$2\"/sqlite/bin/mcp-server-* && chown -R 65534:65534 \"$3\"";
+    // Scripts of a virtual environment begin with where its interpreter lies, which may be in root's home: the system's takes its place.
+    let text = "set -e; for one in node python sqlite; do cp -a \"$1/$one\" \"$2\"; done; cd \"$2\"; \
+                sed -i \"1s|$1|$2|\" python/bin/mcp-server-* sqlite/bin/mcp-server-*; \
+                for one in python sqlite; do ln -sf /usr/bin/python3 $one/bin/python3; $one/bin/python3 -c 'import mcp'; done; \
+                chown -R 65534:65534 \"$3\"";
     let words = [&directory, &copy, &cache.path().to_owned()];
     let done = Command::new("sh").args(["-c", text, "sh"]).args(words).output().unwrap();
-    assert!(done.status.success(), "{done:?}");
+    if !done.status.success() {
+        return skip(&format!("the servers cannot be copied to another user: {done:?}"));
+    }
     let is_all = std::env::var_os("BAILIWICK_REQUIRE").is_some_and(|value| value == "all");
     let mut environment = vec![("XDG_CACHE_HOME", cache.path().as_os_str())];
     environment.extend((!is_all).then_some((SOME_SERVERS, std::ffi::OsStr::new("1"))));

@@ -4,17 +4,16 @@
 //! meanwhile is told wrongly: a manifest that was learned from it is then too small or names another path, and a person
 //! reviews it.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 
-use rustix::fs::{Access, AtFlags, FileType, OFlags, accessat, fstat};
+use rustix::fs::{Access, FileType, OFlags, fstat};
 use rustix::io::Errno;
-use rustix::path::DecInt;
 
 use super::Desk;
 use super::call::{Call, Named};
 use super::spot::descriptor_of;
-use super::tell::{Teller, address_of, port_of};
-use super::text::{Text, split};
+use super::tell::{Teller, address_of, port_of, writes};
+use super::text::split;
 use crate::accesses::AccessKind;
 use crate::sys::notify::TrappedCall;
 
@@ -86,7 +85,7 @@ impl Desk<'_> {
         flags: OFlags,
     ) -> Result<(), Errno> {
         let no_follow = flags.contains(OFlags::NOFOLLOW);
-        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        let writes = writes(flags);
         let file = match self.target(asked, what, no_follow) {
             Ok(file) => file,
             Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
@@ -137,11 +136,6 @@ impl Desk<'_> {
         }
     }
 
-    /// Whether this process, which is under the same rules of files, may do it.
-    fn may(&self, file: &OwnedFd, access: Access) -> Result<(), Errno> {
-        accessat(&self.own, DecInt::from_fd(file), access, AtFlags::empty())
-    }
-
     /// Tells of an entry of a directory, which may not be there.
     fn tell_entry(
         &self,
@@ -151,9 +145,8 @@ impl Desk<'_> {
         what: &Named,
     ) -> Result<(), Errno> {
         let path = what.path.as_bytes();
-        let (parent, name) = split(path).map_or((path, &b""[..]), |split| (split.parent, split.name));
-        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
-        match self.target(asked, &Named { at: what.at, path: parent }, false) {
+        let name = split(path).map_or(&b""[..], |split| split.name);
+        match self.directory_of(asked, what) {
             Ok(directory) => {
                 let mut real = self.path_of(directory.as_fd())?;
                 real.push(b"/")?;

@@ -4,7 +4,7 @@
 //! nothing else. The supervisor compares with what the host has: see `watched`.
 
 use std::cell::RefCell;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, openat};
 use rustix::io::Errno;
@@ -163,9 +163,7 @@ impl Desk<'_> {
         what: &Named,
         arguments: u64,
     ) -> Result<(), Errno> {
-        let may = self
-            .target(asked, what, false)
-            .and_then(|file| accessat(&self.own, DecInt::from_fd(&file), Access::EXEC_OK, AtFlags::empty()));
+        let may = self.target(asked, what, false).and_then(|file| self.may(&file, Access::EXEC_OK));
         let path = self.absolute(asked, what)?;
         teller.send_once(Seen::Program, may.map_or_else(Errno::raw_os_error, |()| 0), path.as_bytes());
         let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -204,7 +202,7 @@ impl Desk<'_> {
         what: &Named,
         flags: OFlags,
     ) -> Result<(), Errno> {
-        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        let writes = writes(flags);
         let seen = match (writes, flags.contains(OFlags::PATH), flags.contains(OFlags::DIRECTORY)) {
             (true, ..) => Seen::Writing,
             (_, true, _) => Seen::Looking,
@@ -212,9 +210,7 @@ impl Desk<'_> {
             _ => Seen::Reading,
         };
         let refusal = match self.target(asked, what, flags.contains(OFlags::NOFOLLOW)) {
-            Ok(file) if writes => {
-                accessat(&self.own, DecInt::from_fd(&file), Access::WRITE_OK, AtFlags::empty()).err()
-            }
+            Ok(file) if writes => self.may(&file, Access::WRITE_OK).err(),
             Ok(file) if !flags.contains(OFlags::PATH) => self.refusal_to_read(&file),
             Ok(_) => None,
             Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
@@ -235,21 +231,29 @@ impl Desk<'_> {
         if self.target(asked, what, true).is_ok() {
             return Ok(());
         }
-        let path = what.path.as_bytes();
-        let parent = split(path).map_or(path, |split| split.parent);
-        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
-        let directory = self.target(asked, &Named { at: what.at, path: parent }, false);
-        let writable = directory.and_then(|directory| {
-            accessat(&self.own, DecInt::from_fd(&directory), Access::WRITE_OK, AtFlags::empty())
-        });
+        let directory = self.directory_of(asked, what);
+        let writable = directory.and_then(|directory| self.may(&directory, Access::WRITE_OK));
         if let Err(errno) = writable {
             teller.send_once(Seen::Making, errno.raw_os_error(), self.absolute(asked, what)?.as_bytes());
         }
         Ok(())
     }
 
+    /// Whether this process, which is under the same rules of files, may do it.
+    pub(super) fn may(&self, file: &OwnedFd, access: Access) -> Result<(), Errno> {
+        accessat(&self.own, DecInt::from_fd(file), access, AtFlags::empty())
+    }
+
+    /// The directory that an entry lies in or is to be made in; the entry may not be there.
+    pub(super) fn directory_of(&self, asked: &TrappedCall, what: &Named) -> Result<OwnedFd, Errno> {
+        let path = what.path.as_bytes();
+        let parent = split(path).map_or(path, |split| split.parent);
+        let parent = Text::from_bytes(if parent.is_empty() { b"." } else { parent })?;
+        self.target(asked, &Named { at: what.at, path: parent }, false)
+    }
+
     /// Why a file cannot be opened for reading; only of files and directories, whose opening does nothing.
-    fn refusal_to_read(&self, file: &std::os::fd::OwnedFd) -> Option<Errno> {
+    fn refusal_to_read(&self, file: &OwnedFd) -> Option<Errno> {
         let kind = FileType::from_raw_mode(fstat(file).ok()?.st_mode);
         if kind != FileType::RegularFile && kind != FileType::Directory {
             return None;
@@ -272,6 +276,11 @@ impl Desk<'_> {
         }
         Ok(whole)
     }
+}
+
+/// Whether a file that is opened with these flags can be changed.
+pub(super) const fn writes(flags: OFlags) -> bool {
+    flags.intersects(OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::TRUNC))
 }
 
 fn tell_port(teller: &Teller<'_>, asked: &TrappedCall, descriptor: i32) -> Result<(), Errno> {
