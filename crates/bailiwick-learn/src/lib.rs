@@ -172,11 +172,29 @@ pub struct Draft {
 /// The least manifest for what was seen.
 #[must_use]
 pub fn draft(evidence: &Evidence) -> Draft {
+    let mut draft = justified(evidence);
+    draft.lines = owned(std::mem::take(&mut draft.lines));
+    bound(&mut draft.questions);
+    draft
+}
+
+/// What each tool did, and what was done outside of any call: a line for each of them that needs it, none put together.
+#[must_use]
+pub fn deeds(evidence: &Evidence) -> Vec<Line> {
+    let all = justified(evidence).lines.into_iter();
+    all.flat_map(|line| {
+        let tools = line.by.tools.keys().map(|tool| Some(*tool));
+        let owners: Vec<Option<usize>> = tools.chain(line.by.background.then_some(None)).collect();
+        owners.into_iter().map(move |tool| Line { tool, ..line.clone() })
+    })
+    .collect()
+}
+
+/// Every line and question that has a reason.
+fn justified(evidence: &Evidence) -> Draft {
     let mut draft = Draft::default();
     files::draft(evidence, &mut draft);
     others::draft(evidence, &mut draft);
-    draft.lines = owned(std::mem::take(&mut draft.lines));
-    bound(&mut draft.questions);
     draft
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
-use bailiwick_learn::{Draft, Evidence, draft};
+use bailiwick_learn::{Evidence, Line, deeds};
 use bailiwick_manifest::Manifest;
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ use crate::args::learn::Audit;
 use crate::companion;
 use crate::render::{escape, style};
 
+/// The most tools that are named at one line.
+const MOST_TOOLS: usize = 4;
+
 /// Runs it.
 pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
@@ -30,14 +33,11 @@ pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
     let drive = Drive { watched, runs: 1, generates: true, is_unrecorded: true };
     let Ran { evidence, .. } = watch(&drive, &setup, calls.unwrap_or_default())?;
-    let mut draft = draft(&evidence);
-    let unused = known.unused(&draft, &evidence, &setup.subject)?;
-    let sides = source.map(|source| side_by_side(&known.manifest, &source, &evidence, &draft));
-    known.take_out_of(&mut draft, &evidence, &setup.subject)?;
-    let mut found = String::new();
-    for line in &draft.lines {
-        found += &format!("+ {}  used and not declared\n", escape::line(&line.capability));
-    }
+    let mut deeds = deeds(&evidence);
+    let unused = known.unused(&deeds, &evidence, &setup.subject)?;
+    let sides = source.map(|source| side_by_side(&known.manifest, &source, &evidence, &deeds));
+    known.take_lines_out_of(&mut deeds, &evidence, &setup.subject)?;
+    let mut found = undeclared(&evidence, &deeds);
     for line in &unused {
         found += &format!("- {}  declared and not used\n", escape::line(line));
     }
@@ -51,6 +51,24 @@ pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
         return Ok(Answer::result(Exit::Fine, sides + &text));
     }
     Ok(Answer::result(Exit::Found, sides + &found))
+}
+
+/// What was used and is not declared, each with the tools that used it.
+fn undeclared(evidence: &Evidence, deeds: &[Line]) -> String {
+    let mut by_line: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in deeds {
+        let tool = line.tool.and_then(|tool| evidence.tools.get(tool));
+        by_line.entry(&line.capability).or_default().extend(tool.map(|tool| tool.name.as_str()));
+    }
+    let mut text = String::new();
+    for (line, tools) in by_line {
+        let named: Vec<String> = tools.iter().take(MOST_TOOLS).map(|tool| escape::line(tool)).collect();
+        let more = tools.len().saturating_sub(MOST_TOOLS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let by = if named.is_empty() { String::new() } else { format!(" by {}{more}", named.join(", ")) };
+        text += &format!("+ {}  used and not declared{by}\n", escape::line(line));
+    }
+    text
 }
 
 /// What the source of each tool does, as lines; what no tool does is under an empty name.
@@ -89,7 +107,7 @@ fn lines_of(tool: &Value) -> BTreeSet<String> {
 }
 
 /// For each tool, and for the server as a whole: declared, in the source, done.
-fn side_by_side(manifest: &Manifest, source: &SourceDeeds, evidence: &Evidence, draft: &Draft) -> String {
+fn side_by_side(manifest: &Manifest, source: &SourceDeeds, evidence: &Evidence, deeds: &[Line]) -> String {
     let mut declared = SourceDeeds::new();
     let own = manifest.server_capabilities().iter().map(|line| line.value.to_string());
     declared.insert(String::new(), own.collect());
@@ -101,7 +119,7 @@ fn side_by_side(manifest: &Manifest, source: &SourceDeeds, evidence: &Evidence, 
     for tool in &evidence.tools {
         done.entry(tool.name.clone()).or_default();
     }
-    for line in &draft.lines {
+    for line in deeds {
         let name = line.tool.and_then(|tool| evidence.tools.get(tool)).map(|tool| tool.name.clone());
         done.entry(name.unwrap_or_default()).or_default().insert(line.capability.clone());
     }
@@ -114,6 +132,9 @@ fn side_by_side(manifest: &Manifest, source: &SourceDeeds, evidence: &Evidence, 
             let lines = deeds.get(name).map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
             let lines = match lines {
                 None => vec!["not there"],
+                Some(lines) if lines.is_empty() && what == "declared" && !name.is_empty() => {
+                    vec!["what the server has"]
+                }
                 Some(lines) if lines.is_empty() => vec!["nothing"],
                 Some(lines) => lines,
             };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bailiwick_learn::{Draft, Evidence};
+use bailiwick_learn::{Draft, Evidence, Line};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::capability::Capability;
@@ -59,16 +59,30 @@ impl Known {
         evidence: &Evidence,
         subject: &Subject,
     ) -> anyhow::Result<()> {
+        self.take_lines_out_of(&mut draft.lines, evidence, subject)?;
+        draft.questions.retain(|question| {
+            question.capability.as_ref().is_none_or(|line| !self.text.contains(line.as_str()))
+        });
+        Ok(())
+    }
+
+    /// Leaves the lines that the manifest does not allow to those who need them.
+    ///
+    /// # Errors
+    /// If its variables have no values here.
+    pub(super) fn take_lines_out_of(
+        &self,
+        lines: &mut Vec<Line>,
+        evidence: &Evidence,
+        subject: &Subject,
+    ) -> anyhow::Result<()> {
         let meant = self.meant(evidence, subject)?;
         let name = |tool: Option<usize>| tool.and_then(|tool| Some(evidence.tools.get(tool)?.name.clone()));
-        draft.lines.retain(|line| {
+        lines.retain(|line| {
             let tool = name(line.tool);
             let own = meant.iter().filter(|known| known.tool.is_none() || known.tool == tool);
             let lines: Vec<Capability> = own.flat_map(|known| known.lines.clone()).collect();
             !is_within(&seen(evidence, &line.capability), &lines)
-        });
-        draft.questions.retain(|question| {
-            question.capability.as_ref().is_none_or(|line| !self.text.contains(line.as_str()))
         });
         Ok(())
     }
@@ -79,12 +93,11 @@ impl Known {
     /// If its variables have no values here.
     pub(super) fn unused(
         &self,
-        draft: &Draft,
+        deeds: &[Line],
         evidence: &Evidence,
         subject: &Subject,
     ) -> anyhow::Result<Vec<String>> {
-        let used: Vec<Vec<Capability>> =
-            draft.lines.iter().map(|line| seen(evidence, &line.capability)).collect();
+        let used: Vec<Vec<Capability>> = deeds.iter().map(|line| seen(evidence, &line.capability)).collect();
         let meant = self.meant(evidence, subject)?.into_iter();
         let unused = meant.filter(|known| {
             let enforced = known

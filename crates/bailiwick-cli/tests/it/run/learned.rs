@@ -205,6 +205,21 @@ fn variables_that_a_native_program_reads_are_named_and_never_with_values() {
 }
 
 #[test]
+fn making_what_is_there_grants_nothing_around_it() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("home/w/one")).unwrap();
+    let text = "mkdir -p one; mkdir one; ln -s x a.txt; : > one/x; set -C; : > a.txt; true";
+    let done = place.learn(&["--net", "deny"], &["sh", "-c", text]);
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let granted: Vec<String> = out(&done)
+        .lines()
+        .map(|line| line.trim().to_owned())
+        .filter(|line| line.starts_with("\"fs:read,write"))
+        .collect();
+    assert_eq!(granted, ["\"fs:read,write:$WORKSPACE/one\","], "{}", out(&done));
+}
+
+#[test]
 fn an_update_adds_what_is_new_and_nothing_else() {
     let place = Place::new();
     let made = |names: &[&str]| names.iter().map(|name| format!(": > {name}; ")).collect::<String>();

@@ -226,6 +226,79 @@ fn a_version_that_touches_something_new_adds_exactly_that_line() {
 }
 
 #[test]
+fn an_audit_shows_for_each_tool_what_is_declared_what_its_source_does_and_what_was_done() {
+    let Some(project) = Project::new() else { return };
+    assert_eq!(project.learn(&["a.txt"], &["--out", "../server.toml"]).status.code(), Some(0));
+    let (calls, code) = (project.path("calls.jsonl"), project.path("code"));
+    let audit = || {
+        let done =
+            project.run(&["audit", "../server.toml", "--calls", &calls, "--source", &code, "--net", "deny"]);
+        (done.status.code(), said(&done))
+    };
+    let (code_of_same, same) = audit();
+    assert_eq!(code_of_same, Some(0), "{same}");
+    let shown: Vec<&str> = same.lines().skip_while(|line| *line != "read").skip(1).take(3).collect();
+    assert!(
+        shown[0].starts_with("  declared  fs:read:$") && shown[2].starts_with("  done      fs:read:$"),
+        "{same}"
+    );
+    // One more tool uses what one tool alone declares.
+    let server = SERVER.replace(
+        "if name == \"token\":",
+        "if name == \"token\":\n        open(os.path.join(sys.argv[1], \"b.txt\")).read()",
+    );
+    project.world.write("code/server.py", &server);
+    let (code_of_more, more) = audit();
+    assert_eq!(code_of_more, Some(1), "{more}");
+    let undeclared: Vec<&str> = more.lines().filter(|line| line.starts_with("+ ")).collect();
+    assert!(undeclared.len() == 1 && undeclared[0].ends_with(" used and not declared by token"), "{more}");
+    assert!(!more.contains("declared and not used"), "{more}");
+}
+
+#[test]
+fn calls_that_fail_are_said() {
+    let Some(project) = Project::new() else { return };
+    let learned = said(&project.learn(&["a.txt", "gone.txt"], &[]));
+    assert!(learned.contains("1 of your 2 calls failed") && learned.contains("No such file"), "{learned}");
+    let made_up = said(&project.run(&["learn", "--no-journal", "--server", "--net", "deny"]));
+    assert!(made_up.contains("2 calls were made up from the schemas, and 1 of them failed"), "{made_up}");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_heard() {
+    let Some(project) = Project::new() else { return };
+    project.world.write("code/server.py", "raise SystemExit('the licence is missing')\n");
+    let failed = project.run(&["learn", "--no-journal", "--server", "--net", "deny"]);
+    assert_ne!(failed.status.code(), Some(0), "{}", said(&failed));
+    assert!(said(&failed).lines().any(|line| line == "  the licence is missing"), "{}", said(&failed));
+}
+
+#[test]
+fn own_code_stays_as_it_is_while_it_is_learned() {
+    let Some(project) = Project::new() else { return };
+    let server = SERVER.replace(
+        "    if name == \"token\":",
+        "    for own in [__file__, \"notes.log\"]:\n        try: open(own, \"a\").write(\"# more\\n\")\n        except OSError: pass\n    if name == \"token\":",
+    );
+    project.world.write("code/server.py", &server);
+    let mut learn = project.bailiwick(&["learn", "--no-journal", "--server", "--net", "deny"]);
+    // The server's own directory is the current one.
+    let done = learn.current_dir(project.path("code")).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let written: Vec<String> = said(&done)
+        .lines()
+        .filter(|line| line.starts_with("A ") || line.starts_with("M "))
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        written.iter().any(|line| line.ends_with("code/notes.log")),
+        "what is no code can be written: {written:?}"
+    );
+    assert!(!written.iter().any(|line| line.ends_with("server.py")), "{written:?}");
+    assert!(said(&done).contains("it wants to change what it was started from"), "{}", said(&done));
+}
+
+#[test]
 fn a_secret_in_the_way_becomes_a_question_and_nothing_changes() {
     let Some(project) = Project::new() else { return };
     project.world.write("notes/id_rsa", "hush");
@@ -312,5 +385,6 @@ fn code_outside_of_the_system_is_pinned_and_a_changed_file_starts_nothing() {
 
 #[test]
 fn servers_are_learned_as_a_plain_user() {
-    bailiwick_testkit::run_again_as_plain_user("wrap::learned::", &[env!("CARGO_BIN_EXE_bailiwick")]);
+    let programs = [env!("CARGO_BIN_EXE_bailiwick"), env!("CARGO_BIN_EXE_bailiwick-scan")];
+    bailiwick_testkit::run_again_as_plain_user("wrap::learned::", &programs);
 }

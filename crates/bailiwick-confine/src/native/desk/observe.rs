@@ -48,11 +48,11 @@ impl Desk<'_> {
                 Ok(())
             }
             Call::MakeDirectory { what, .. } | Call::MakeNode { what, .. } | Call::MakeLink { what, .. } => {
-                self.tell_entry(teller, asked, AccessKind::Make, what)
+                self.tell_new(teller, asked, what)
             }
             Call::Link { from, to, .. } => {
                 itself(AccessKind::Read, from)?;
-                self.tell_entry(teller, asked, AccessKind::Make, to)
+                self.tell_new(teller, asked, to)
             }
             Call::Rename { from, to, .. } => {
                 self.tell_entry(teller, asked, AccessKind::Remove, from)?;
@@ -97,6 +97,10 @@ impl Desk<'_> {
             }
         };
         let real = self.path_of(file.as_fd())?;
+        if flags.contains(OFlags::CREATE | OFlags::EXCL) {
+            teller.send(AccessKind::Look, 0, real.as_bytes());
+            return Ok(());
+        }
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         let is_unnamed = flags.contains(OFlags::TMPFILE);
         if is_unnamed {
@@ -134,6 +138,14 @@ impl Desk<'_> {
             }
             Err(errno) => self.tell_absent(teller, asked, kind, what, errno),
         }
+    }
+
+    /// Tells of an entry that is to be made; of one that is there already, the kernel only says so.
+    fn tell_new(&self, teller: &Teller<'_>, asked: &TrappedCall, what: &Named) -> Result<(), Errno> {
+        if self.target(asked, what, true).is_ok() {
+            return self.tell_found(teller, asked, AccessKind::Look, what, true);
+        }
+        self.tell_entry(teller, asked, AccessKind::Make, what)
     }
 
     /// Tells of an entry of a directory, which may not be there.
