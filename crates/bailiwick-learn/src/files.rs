@@ -253,7 +253,9 @@ fn question_about(
     actions: &str,
 ) -> Question {
     let dirs: BTreeSet<&str> = group.iter().map(|(place, ..)| split(place).0).collect();
-    let why = format!("{} places in {} directories below it were touched", group.len(), dirs.len());
+    let around =
+        if dirs.len() == 1 { "one directory".to_owned() } else { format!("{} directories", dirs.len()) };
+    let why = format!("{} places in {around} below it were touched", group.len());
     let mut by = Provenance::default();
     group.iter().for_each(|(_, _, more)| by.add(more));
     let wide = is_wide(evidence, ground);

@@ -106,6 +106,8 @@ pub struct StoredServer {
     pub package: StoredPackage,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// Whether npm says of it, or of what it needs, that scripts of its own run when it is installed.
+    pub has_install_scripts: bool,
 }
 
 /// The packages of one user.
@@ -306,7 +308,9 @@ impl<'a> Store<'a> {
             Registry::Pypi => vec![directory.join("bin/python").into(), entry.into()],
         };
         let command = start.into_iter().chain(call.arguments.iter().cloned()).collect();
-        Ok(StoredServer { package, command })
+        let lock = std::fs::read_to_string(directory.join("package-lock.json")).unwrap_or_default();
+        let has_install_scripts = lock.contains("\"hasInstallScript\": true");
+        Ok(StoredServer { package, command, has_install_scripts })
     }
 
     fn fault(&self, source: io::Error) -> StoreError {

@@ -76,8 +76,7 @@ impl Subject {
                 fetch(&call, options, &subject.host, how.is_unrecorded)?;
                 let server = Store::new(&subject.host).resolve(&call, options)?;
                 subject.identity = Some(call.identity());
-                let tree = subject.host.packages.join(&server.package.directory);
-                subject.lacks_scripts = !subject.install_scripts && has_scripts(&tree);
+                subject.lacks_scripts = !subject.install_scripts && server.has_install_scripts;
                 subject.version = Some(server.package.version);
                 subject.command = server.command;
                 subject.arguments = call.arguments;
@@ -108,12 +107,6 @@ impl Subject {
 fn without_own_data(mut code: ProjectCode, host: &StoreHost) -> ProjectCode {
     code.data.retain(|path| !path.starts_with(&host.cwd));
     code
-}
-
-/// Whether npm says of a package in this tree that it has scripts that run when it is installed.
-fn has_scripts(tree: &Path) -> bool {
-    let lock = std::fs::read_to_string(tree.join("package-lock.json")).unwrap_or_default();
-    lock.contains("\"hasInstallScript\": true")
 }
 
 /// A program where the caller's shell finds it.

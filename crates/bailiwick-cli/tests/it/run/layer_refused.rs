@@ -91,11 +91,8 @@ fn stacked_raw(text: &str, argument: &Path) -> Option<Output> {
 }
 
 #[test]
-fn a_copy_takes_the_place_of_a_layer_as_a_plain_user() {
-    bailiwick_testkit::run_again_as_plain_user(
-        "run::layer_refused::a_copy_",
-        &[env!("CARGO_BIN_EXE_bailiwick")],
-    );
+fn what_the_kernel_refuses_is_made_up_for_as_a_plain_user() {
+    bailiwick_testkit::run_again_as_plain_user("run::layer_refused::", &[env!("CARGO_BIN_EXE_bailiwick")]);
 }
 
 /// Has the kernel refuse every filter with a listener, and becomes another program.

@@ -169,12 +169,16 @@ fn a_program_that_touches_much_stays_bounded_and_asks() {
 #[test]
 fn every_one_of_a_thousand_short_processes_is_seen() {
     let place = Place::new();
-    // Each opens a file of its own name: as many as are told must have been seen.
-    let text = "i=0; while [ $i -lt 1000 ]; do { : > f$i; } & i=$((i+1)); done; wait";
+    for at in 0..1000 {
+        std::fs::create_dir(place.path("home/w").join(format!("d{at}"))).unwrap();
+    }
+    // Each makes a file in a directory of its own: the question about them says how many were seen.
+    let text = "i=0; while [ $i -lt 1000 ]; do { : > d$i/f; } & i=$((i+1)); done; wait";
     let done = place.learn(&["--timeout", "300s", "--out", "m.toml"], &["sh", "-c", text]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let manifest = std::fs::read_to_string(place.path("home/w/m.toml")).unwrap();
     assert!(!manifest.contains("INCOMPLETE"), "{manifest}");
+    assert!(manifest.contains("1000 places in one directory below it were touched"), "{manifest}");
     let listed = err(&done).lines().filter(|line| line.starts_with("A ")).count();
     assert_eq!(listed, 1000, "{}", err(&done));
 }
