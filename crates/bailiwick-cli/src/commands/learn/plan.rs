@@ -60,6 +60,9 @@ const MOST_HIDDEN: usize = 64;
 /// Directories that hold other people's code, and no secrets of the caller.
 const CODE: [&str; 4] = ["node_modules", "site-packages", ".git", "target"];
 
+/// What every sandbox shows of the system.
+const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+
 /// How a program is watched.
 pub(super) struct Setup {
     pub(super) subject: Subject,
@@ -176,7 +179,7 @@ impl Setup {
         let real = own.filter_map(|path| path.canonicalize().ok());
         let is_foreign = |path: &PathBuf| {
             !path.starts_with(&self.subject.host.packages)
-                && !["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|system| path.starts_with(system))
+                && !SYSTEM.iter().any(|system| path.starts_with(system))
         };
         let all: BTreeSet<PathBuf> = real.filter(is_foreign).collect();
         let pinned = all.into_iter().take(MOST_PINNED);
@@ -337,6 +340,10 @@ fn values(subject: &Subject, name: &str, binding: &str) -> anyhow::Result<Vec<Ab
 fn what_is_at(host: &StoreHost, word: &str) -> ArgumentPath {
     let below_home = word.strip_prefix("~/").zip(host.home.as_ref()).map(|(rest, home)| home.join(rest));
     let path = below_home.unwrap_or_else(|| host.cwd.join(word));
+    // A program or a library that an argument names is shown anyway.
+    if SYSTEM.iter().any(|system| path.starts_with(system)) {
+        return ArgumentPath::No;
+    }
     let is_written_as_path = word.contains('/') || word == "." || word == "..";
     if path.is_dir() && !word.is_empty() {
         return ArgumentPath::Directory;

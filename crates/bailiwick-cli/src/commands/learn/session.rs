@@ -28,6 +28,8 @@ use crate::terminal::{self, Progress};
 
 /// How much of what a server says on stderr is kept, to be shown if it fails.
 const KEPT: usize = 2_000;
+/// How long accesses are left to gather.
+const PAUSE: Duration = Duration::from_millis(1);
 /// How many lines of it.
 const LINES_SHOWN: usize = 12;
 /// How much of an answer is shown.
@@ -85,12 +87,23 @@ impl Observer {
         }
         let shared = Arc::clone(&self.shared);
         self.reader = Some(std::thread::spawn(move || {
+            let mut known = 0;
             loop {
-                // An interrupted wait is followed by another look.
-                let _ = poll(&mut [PollFd::new(&line, PollFlags::IN)], None);
-                if !shared.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+                let mut watching = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let (goes_on, count) = (watching.drain(), watching.count);
+                drop(watching);
+                if !goes_on {
                     return;
                 }
+                if count == known {
+                    // An interrupted wait is followed by another look.
+                    let _ = poll(&mut [PollFd::new(&line, PollFlags::IN)], None);
+                } else {
+                    // More follows soon. A thread that waits for it would be woken for each access, which takes a program several
+                    // times as long as the access; what comes meanwhile waits in the socket, and a full one holds the program up.
+                    std::thread::sleep(PAUSE);
+                }
+                known = count;
             }
         }));
         Ok(())
