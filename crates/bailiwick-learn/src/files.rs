@@ -97,11 +97,13 @@ impl Sorted {
             }
             return;
         }
-        if is_sandboxs_own(evidence, path, changes) {
+        let is_change_refused = seen.refused.iter().any(|touch| touch.changes());
+        let wants_own_code = is_change_refused && is_brought_along(evidence, path);
+        if is_sandboxs_own(evidence, path, changes) && !wants_own_code {
             return;
         }
         let opened = seen.refused.iter().any(|touch| *touch != Touch::Look);
-        let wants_changes = changes || seen.refused.iter().any(|touch| touch.changes());
+        let wants_changes = changes || is_change_refused;
         let text = path.to_string();
         let question = |why: String| Question {
             capability: line_of(evidence, actions(wants_changes), &text),
@@ -280,11 +282,15 @@ fn ground(evidence: &Evidence, place: &str) -> String {
     kept.fold(base, |all, part| all + "/" + part)
 }
 
+/// What the C library looks at before it resolves a name: it does without, and the sandbox resolves names itself.
+const RESOLVER: [&str; 2] = ["/etc/host.conf", "/etc/gai.conf"];
+
 /// Whether the sandbox has a place of its own there, or shows it to every program of this command.
 fn is_sandboxs_own(evidence: &Evidence, path: &AbsPath, changes: bool) -> bool {
     let within = |place: &str| AbsPath::new(place).is_ok_and(|place| path.is_within(&place));
     let text = path.to_string();
-    if text == "/" || MASKED.iter().any(|masked| within(masked)) {
+    let is_of_resolver = !changes && RESOLVER.contains(&text.as_str());
+    if text == "/" || is_of_resolver || MASKED.iter().any(|masked| within(masked)) {
         return true;
     }
     let is_based = BASE.iter().any(|entry| entry.kind != BaseKind::Programs && within(entry.path));

@@ -175,6 +175,28 @@ fn requests_have_lines_of_their_own_and_other_traffic_has_the_host() {
 }
 
 #[test]
+fn what_resolving_a_name_looks_at_is_no_need() {
+    let mut seen = evidence();
+    for path in ["/etc/host.conf", "/etc/gai.conf", "/etc/resolv.conf", "/etc/hosts"] {
+        seen.touch(None, path, Touch::Read, true);
+    }
+    assert_eq!(draft(&seen), Draft::default());
+    seen.touch(None, "/etc/host.conf", Touch::Write, true);
+    assert_eq!((lines(&seen), draft(&seen).questions.len()), (vec![], 1), "changing it is another thing");
+}
+
+#[test]
+fn own_code_that_it_may_not_change_is_a_question() {
+    let mut seen = evidence();
+    seen.shown = vec![AbsPath::new(&format!("{HERE}/server.py")).unwrap()];
+    seen.touch(None, &format!("{HERE}/server.py"), Touch::Read, true);
+    assert_eq!(draft(&seen), Draft::default());
+    seen.touch(None, &format!("{HERE}/server.py"), Touch::Write, false);
+    let draft = draft(&seen);
+    assert_eq!((draft.lines.len(), draft.questions.len()), (0, 1), "{draft:?}");
+}
+
+#[test]
 fn an_incomplete_manifest_says_so_and_comments_hold() {
     let mut seen = evidence();
     seen.lost("x\ny\u{202e}");

@@ -70,7 +70,7 @@ fn a_copy_is_carried_over_and_bounded() {
     assert!(out(&done).contains("host: two a fifo link new sub"), "{}{}", out(&done), err(&done));
     let cap = "fs:read,write:$PWD";
     let text = format!(
-        "head -c 3000000 /dev/zero >large; exec \"$0\" run --no-journal --dry-run --memory 2M --cap {cap} -- sh -c 'echo started'"
+        "head -c 40000000 /dev/zero >large; exec \"$0\" run --no-journal --dry-run --memory 32M --cap {cap} -- sh -c 'echo started'"
     );
     let bailiwick = reachable_program(env!("CARGO_BIN_EXE_bailiwick"));
     let done = stacked_raw(&text, &bailiwick);
