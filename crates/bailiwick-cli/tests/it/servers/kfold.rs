@@ -1,6 +1,8 @@
 //! How good learned manifests are, measured: learned from all parts of the calls but one and tried with that one, in turn, for each
 //! server; beside a draft made of what strace saw, and beside `sandlock learn` where that is installed.
 //!
+//! What every sandbox of the server shows (the system, its code and its runtime) counts for none of the three.
+//!
 //! Under-privilege is a held-out call that answers otherwise than bare. Over-privilege are atoms that were granted and that a trace of
 //! *all* calls, made by strace and so by none of ours, does not need, over those that it needs. An atom is a directory with a
 //! level (read or changed), a host, a program or a variable; a directory that is granted with everything below is one atom, and
@@ -84,6 +86,10 @@ fn differing(bare: &[String], other: &[String], server: &Server) -> usize {
 fn measured(server: &Server, directory: &Path) -> [Count; 3] {
     let (world, entry) = (World::new(), server.entry(directory));
     let world = &world;
+    // Its packages, and the runtime where that is not the system's: every sandbox shows these.
+    let runtime = server.interpreter(directory).canonicalize().unwrap();
+    let mut code = vec![directory.to_owned()];
+    code.extend(runtime.ancestors().nth(2).map(Path::to_owned));
     let mut counts: [Count; 3] = Default::default();
     let trace = peers::traced(world, server, &entry, server.calls);
     let [ours, strace, sandlock] = &mut counts;
@@ -110,7 +116,7 @@ fn measured(server: &Server, directory: &Path) -> [Count; 3] {
 
         let seen = peers::traced(world, server, &entry, &train);
         let drafted = world.path("strace.toml");
-        let lines = seen.draft(directory);
+        let lines = seen.draft(&code);
         std::fs::write(&drafted, peers::manifest_of(server, &lines)).unwrap();
         let text = std::fs::read_to_string(&drafted).unwrap();
         strace.add(&atoms::of_manifest(&text, world, server), &trace);
@@ -119,7 +125,7 @@ fn measured(server: &Server, directory: &Path) -> [Count; 3] {
 
         match peers::sandlock_profile(world, server, &entry, &train) {
             Ok(profile) => {
-                sandlock.add(&peers::atoms_of_profile(&profile, directory), &trace);
+                sandlock.add(&peers::atoms_of_profile(&profile, &code), &trace);
                 sandlock.tried += held.len();
                 let confined = peers::sandlocked(world, server, &entry, &profile);
                 sandlock.differ += differing(&bare, &answers(confined), server);

@@ -48,13 +48,14 @@ impl Trace {
         }
     }
 
-    /// The lines that a script makes of it: each path that is neither the system's nor the server's own code.
-    pub(super) fn draft(&self, code: &Path) -> Vec<String> {
-        let is_own = |path: &Path| is_floor(path) || path.starts_with(code);
+    /// The lines that a script makes of it: each path that is neither the system's nor the server's own code or runtime.
+    pub(super) fn draft(&self, code: &[PathBuf]) -> Vec<String> {
+        let is_code = |path: &Path| code.iter().any(|own| path.starts_with(own));
+        let is_own = |path: &Path| is_floor(path) || is_code(path);
         let files = self.files.iter().filter(|(path, _)| !is_own(path)).map(|(path, writes)| {
             format!("fs:{}:{}", if *writes { "read,write" } else { "read" }, path.display())
         });
-        let programs = self.programs.iter().filter(|path| !path.starts_with(code));
+        let programs = self.programs.iter().filter(|path| !is_code(path));
         let programs = programs.map(|path| match path.parent() {
             Some(dir) if is_floor(dir) => {
                 format!("exec:spawn:{}", path.file_name().unwrap_or_default().to_string_lossy())

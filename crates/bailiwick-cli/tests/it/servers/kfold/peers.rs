@@ -145,7 +145,7 @@ pub(super) fn sandlocked(world: &World, server: &Server, entry: &Path, profile: 
 }
 
 /// What a profile grants beside the system and the server's own code.
-pub(super) fn atoms_of_profile(profile: &Path, code: &Path) -> BTreeSet<Atom> {
+pub(super) fn atoms_of_profile(profile: &Path, code: &[PathBuf]) -> BTreeSet<Atom> {
     let text = std::fs::read_to_string(profile).unwrap();
     let file: toml::Value = toml::from_str(&text).unwrap();
     let files = file.get("filesystem");
@@ -155,9 +155,9 @@ pub(super) fn atoms_of_profile(profile: &Path, code: &Path) -> BTreeSet<Atom> {
     };
     let mut atoms = BTreeSet::new();
     for (key, writes) in [("read", false), ("write", true)] {
-        let wanted = list(key)
-            .into_iter()
-            .filter(|path| path == Path::new("/") || !(is_floor(path) || path.starts_with(code)));
+        let wanted = list(key).into_iter().filter(|path| {
+            path == Path::new("/") || !(is_floor(path) || code.iter().any(|own| path.starts_with(own)))
+        });
         atoms.extend(wanted.map(|path| Atom::Files { path, writes, depth: usize::MAX }));
     }
     atoms
