@@ -29,7 +29,9 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     let binary = copy.path().join("it");
     std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     for program in programs {
-        std::fs::copy(program, copy.path().join(Path::new(program).file_name().unwrap())).unwrap();
+        let to = copy.path().join(Path::new(program).file_name().unwrap());
+        std::fs::copy(program, &to).unwrap();
+        copy_companion(Path::new(program), &to);
     }
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
@@ -43,6 +45,15 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("test result: ok.") && !text.contains(" 0 passed"), "{text}");
+}
+
+/// Copies the program that another one becomes for the commands that run no tool, if it has one.
+fn copy_companion(program: &Path, to: &Path) {
+    let admin =
+        |program: &Path| program.with_file_name(format!("{}-admin", program.file_name().unwrap().display()));
+    if admin(program).is_file() {
+        std::fs::copy(admin(program), admin(to)).unwrap();
+    }
 }
 
 /// Where a built program is for this user: itself, or its copy in a run by [`run_again_as_plain_user`].

@@ -16,9 +16,9 @@ use bailiwick_journal::{Expected, Filter, Journal, Options, new_session, records
 use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::json;
 
-use crate::answer::{Answer, Exit};
-use crate::args::run::Demo;
-use crate::render::{escape, style};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::run::Demo;
+use bailiwick_command::render::{escape, style};
 
 /// One call of the session.
 struct Act {

@@ -4,11 +4,7 @@
 //! before it is known what the event is, ends with exit code 2, which every agent takes for a no. What goes wrong
 //! after a call is reported and stops nothing.
 
-mod record;
 mod settings_change;
-
-pub(crate) use record::act;
-pub(super) use record::last_event;
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -21,11 +17,11 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_replica::{ServerIdentity, ServerRules};
 use serde_json::Value;
 
-use crate::answer::{Answer, Exit};
-use crate::args::guard::Hook;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::hook::Hook;
 #[cfg(target_os = "linux")]
-use crate::fleet_rules;
-use crate::{facts, input, terminal};
+use bailiwick_command::fleet_rules;
+use bailiwick_command::{facts, hook_records as record, input, terminal};
 
 /// The largest event that is read.
 const MAX_EVENT: u64 = 64 * 1024 * 1024;

@@ -23,25 +23,25 @@ use bailiwick_learn::{Draft, Evidence, ToolCall, calls_of, draft, merged, proven
 use bailiwick_manifest::Manifest;
 
 use self::asked::HostQuestions;
-pub(super) use self::audit::audit;
+pub(crate) use self::audit::audit;
 use self::known::Known;
 use self::plan::Setup;
 use self::recorded::given_calls;
-pub(super) use self::replay::replay;
+pub(crate) use self::replay::replay;
 use self::session::{Ran, generated, recorder, run_program, run_server};
 use self::subject::{Naming, Subject};
-use super::run::{carry_over, list, trees};
-use super::wrap::plain;
-use crate::answer::{Answer, Exit};
-use crate::args::learn::{Learn, Watched};
-use crate::output::Existing;
-use crate::render::{escape, json, style};
-use crate::{input, output, terminal};
+use bailiwick_command::answer::plain;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::{Learn, Watched};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::written_trees::{carry_over, list, trees};
+use bailiwick_command::{input, output, terminal};
 
 /// The most answers that are shown as different.
 const MOST_SHOWN: usize = 10;
 
-pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
+pub(crate) fn run(args: &Learn) -> anyhow::Result<Answer> {
     let calls = given_calls(&args.watched)?;
     let known = args.update.as_deref().map(Known::read).transpose()?;
     let naming =

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_guard::Guarded;
@@ -31,25 +30,24 @@ use bailiwick_replica::Leash;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
-pub(super) use self::http::{announce, fresh_token, kept_from_sandboxes, until_signalled};
+pub(super) use self::http::{announce, fresh_token};
 use super::run::started_secrets;
-use super::trust::{refused, state};
-use crate::answer::{Answer, Exit};
-use crate::args::serve::Serve;
-use crate::fleet_rules::ServerInFleet;
-use crate::input::InputError;
-use crate::output::real_path;
-use crate::render::{escape, style};
-use crate::running::{RunningFile, RunningServer};
-use crate::{companion, facts, terminal};
-
-/// How long programs that were cut off may take to be gone before we are.
-const PARTING: Duration = Duration::from_millis(500);
+use bailiwick_command::answer::refused;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::input::InputError;
+use bailiwick_command::listening::PARTING;
+use bailiwick_command::output::real_path;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::running::{RunningFile, RunningServer};
+use bailiwick_command::user_state::state;
+use bailiwick_command::{companion, facts, terminal};
 
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     if args.fixture.is_some() {
-        match companion::become_one(companion::FIXTURE)? {}
+        match companion::become_one(companion::FIXTURE, std::env::args_os().skip(1))? {}
     }
     let granted = match authority::granted(args) {
         Ok(granted) => granted,

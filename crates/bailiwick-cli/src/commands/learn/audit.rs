@@ -15,13 +15,13 @@ use super::recorded::given_calls;
 use super::session::Ran;
 use super::subject::{Naming, Subject};
 use super::{Drive, watch};
-use crate::answer::{Answer, Exit};
-use crate::args::learn::Audit;
-use crate::companion;
-use crate::render::{escape, style};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Audit;
+use bailiwick_command::companion;
+use bailiwick_command::render::{escape, style};
 
 /// Runs it.
-pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
+pub(crate) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
     let watched = &args.watched;
     let source = args.source.as_deref().map(scanned).transpose()?;

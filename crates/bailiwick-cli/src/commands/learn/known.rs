@@ -10,8 +10,8 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_store::with_host_values;
 
 use super::subject::Subject;
-use crate::commands::wrap::plain;
-use crate::input;
+use bailiwick_command::answer::plain;
+use bailiwick_command::input;
 
 /// A manifest, and its text.
 pub(super) struct Known {

@@ -20,9 +20,9 @@ use bailiwick_store::{StoreHost, with_host_values};
 use super::asked::hosts;
 use super::names::manifest_lines;
 use super::subject::Subject;
-use crate::args::learn::Watched;
-use crate::commands::pinned_files::hash_of;
-use crate::facts;
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::facts;
+use bailiwick_command::pinned_files::hash_of;
 
 /// What is not read while a program is watched, also where its user may read it: homes, other programs' data, what the sandbox has of its
 /// own or shows anyway.

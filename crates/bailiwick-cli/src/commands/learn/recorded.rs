@@ -7,9 +7,9 @@ use bailiwick_learn::ToolCall;
 use serde_json::Value;
 
 use super::read_calls;
-use crate::args::learn::Watched;
-use crate::render::style;
-use crate::{facts, terminal};
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::render::style;
+use bailiwick_command::{facts, terminal};
 
 /// What stands for a secret in recorded arguments: such a call cannot be made again.
 const REDACTED: &str = "[redacted]";

@@ -11,15 +11,15 @@ use super::plan::{Setup, plan_of};
 use super::recorded::given_calls;
 use super::session::{Held, comparable, generated, recorder, run_held, run_program, run_server};
 use super::subject::{Naming, Subject};
-use crate::answer::{Answer, Exit};
-use crate::args::learn::Replay;
-use crate::commands::{pinned_files, verified};
-use crate::output::Existing;
-use crate::render::{escape, style};
-use crate::{output, terminal};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Replay;
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{output, terminal};
+use bailiwick_command::{pinned_files, verified};
 
 /// Runs it.
-pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
+pub(crate) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
     if known.text.lines().any(|line| line.starts_with(INCOMPLETE)) {
         let why = "it was learned from less than everything; learn it again";

@@ -8,8 +8,8 @@ use bailiwick_store::{
     foreign_source, split_command,
 };
 
-use crate::args::learn::Watched;
-use crate::commands::store::{fetch, host};
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::packages::{fetch, host};
 
 /// A program that is to be watched.
 pub(super) struct Subject {

@@ -12,9 +12,9 @@ use bailiwick_manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 
 use super::journal;
-use crate::args::run::Run;
-use crate::output::{Draft, Existing, Placed, real_path};
-use crate::render::json;
+use bailiwick_command::args::run::Run;
+use bailiwick_command::output::{Draft, Existing, Placed, real_path};
+use bailiwick_command::render::json;
 
 /// Files that govern a run, by where they really lie.
 #[derive(Debug, Default)]

@@ -24,9 +24,9 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use super::Chosen;
 use super::jobs::Screen;
 use super::relay::{Relay, Woken, copy_size};
-use crate::answer::{Answer, Exit};
-use crate::render::{escape, style};
-use crate::terminal;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::terminal;
 
 /// How long a command may take to end after it was asked to because its time was over.
 const GRACE: Duration = Duration::from_millis(500);

@@ -14,12 +14,15 @@ use bailiwick_policy::lattice::CountBound;
 use bailiwick_replica::ServerIdentity;
 
 use super::refused;
-use crate::answer::{Answer, Exit};
-use crate::args::serve::Serve;
-use crate::facts::{self, Setting};
-use crate::fleet_rules::{self, ServerInFleet};
-use crate::grant_file::GrantFile;
-use crate::input::{self, InputError};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::facts;
+use bailiwick_command::facts::Setting;
+use bailiwick_command::fleet_rules;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::grant_file::GrantFile;
+use bailiwick_command::input;
+use bailiwick_command::input::InputError;
 
 /// Variables that hold caveats, in this order.
 const VARIABLES: [&str; 2] = ["BAILIWICK_CAVEATS", "AGENT_BRIDLE_CAVEATS"];

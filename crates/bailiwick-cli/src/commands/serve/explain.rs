@@ -18,11 +18,11 @@ use bailiwick_policy::lattice::CountBound;
 use serde_json::{Value, json};
 
 use super::{Granted, journal_dir, session, with_tools};
-use crate::answer::{Answer, Exit};
-use crate::args::AnswerFormat;
-use crate::args::serve::Serve;
-use crate::facts;
-use crate::render::{escape, json, style};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::facts;
+use bailiwick_command::render::{escape, json, style};
 
 /// Tools that start programs, and so run in the sandbox.
 const SANDBOXED: [&str; 1] = ["shell"];

@@ -30,9 +30,10 @@ use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::{ServerLog, WritersEnd};
 use super::supervise::{Attended, attend, split};
-use crate::answer::{Answer, Exit};
-use crate::args::wrap::Wrap;
-use crate::commands::serve::{announce, fresh_token, kept_from_sandboxes, until_signalled};
+use crate::commands::serve::{announce, fresh_token};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
 
 /// Bytes on their way between a client and its relay.
 const BUFFER: usize = 64 * 1024;

@@ -14,7 +14,7 @@ use bailiwick_policy::digest::Digest;
 use bailiwick_replica::Leash;
 use serde_json::Value;
 
-use crate::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
+use bailiwick_command::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
 
 /// The pins of one server. Clones are the same.
 #[derive(Clone)]

@@ -19,9 +19,9 @@ use super::gate::Gate;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use super::supervise::Signals;
-use crate::answer::{Answer, Exit};
-use crate::args::wrap::Wrap;
-use crate::commands::login::token_file;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::logins::token_file;
 
 /// Bytes on their way between the relay and the connection.
 const BUFFER: usize = 64 * 1024;

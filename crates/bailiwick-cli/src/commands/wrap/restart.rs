@@ -24,8 +24,8 @@ use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use super::supervise::{BUFFER, PARTING, Signals, exit_code};
-use crate::answer::{Answer, Exit};
-use crate::args::wrap::{Isolate, Wrap};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::{Isolate, Wrap};
 
 /// Refuses to start a server again that may keep something in its process.
 ///

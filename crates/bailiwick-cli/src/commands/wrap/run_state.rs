@@ -12,8 +12,8 @@ use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_mcp::relay::RelayCounts;
 
 use super::WrappedServer;
-use crate::facts;
-use crate::running::{RunningFile, RunningServer};
+use bailiwick_command::facts;
+use bailiwick_command::running::{RunningFile, RunningServer};
 
 /// How long changes are gathered before they are written.
 const PAUSE: Duration = Duration::from_millis(200);

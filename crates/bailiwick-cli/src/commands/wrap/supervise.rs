@@ -34,7 +34,7 @@ use super::isolate::{ToolInstances, all_ended};
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
-use crate::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit};
 
 /// How long a server may take to end by itself, and then after it was asked.
 const GRACE: Duration = Duration::from_secs(2);
