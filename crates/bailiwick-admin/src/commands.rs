@@ -47,10 +47,11 @@ use crate::Watchers;
 use crate::args::{Command, Line};
 use crate::render::markdown;
 use bailiwick_command::answer::{Answer, Exit};
+#[cfg(not(target_os = "linux"))]
+use bailiwick_command::answer::needs_linux;
 use bailiwick_command::companion;
 
 /// Runs a command. An error is a fault: ours or the system's, never the author's.
-#[expect(clippy::too_many_lines, reason = "a line for each command")]
 pub(crate) fn run(command: Command, watchers: &Watchers) -> anyhow::Result<Answer> {
     #[cfg(target_os = "linux")]
     if let Some(ports) = bailiwick_command::facts::ports_dir() {

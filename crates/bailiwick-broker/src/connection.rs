@@ -238,7 +238,7 @@ impl Connection {
         let target = filling.target(path)?;
         parts.uri = target.parse::<Uri>().map_err(|_| Refusal::new(Code::SecretRequest))?;
         parts.extensions.clear();
-        let kind = BodyKind::of(&parts.headers).filter(|kind| filling.fills(*kind));
+        let kind = BodyKind::from_headers(&parts.headers).filter(|kind| filling.fills(*kind));
         let body = match kind {
             None if signed.as_ref().is_some_and(sigv4::SignedRequest::covers_body) => {
                 let read = self.read_whole(body).await?;

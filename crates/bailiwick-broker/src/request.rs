@@ -321,7 +321,7 @@ pub(crate) enum BodyKind {
 }
 
 impl BodyKind {
-    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let kind = headers.get(hyper::header::CONTENT_TYPE)?.to_str().ok()?;
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {

@@ -49,14 +49,16 @@ fn administer(words: &[OsString], wrong: Option<clap::Error>) -> ExitCode {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn bailiwick_fixture() -> ExitCode {
-    let line = companion::words(companion::FIXTURE).and_then(|words| match Read::new(words) {
-        Read::Here(line::Command::Serve(args), colour) => Ok((args, colour)),
-        Read::Here(..) | Read::Elsewhere(_) => Err(clap::Error::raw(
-            clap::error::ErrorKind::InvalidValue,
-            "it serves the fixture alone: `bailiwick serve --fixture conformance`\n",
-        )),
+    let line = companion::words(companion::FIXTURE).map(|words| match Read::new(words) {
+        Read::Here(command, colour) => (Some(command), colour),
+        Read::Elsewhere(_) => (None, clap::ColorChoice::Auto),
     });
-    run_and_show(line, |args| commands::serve::fixture::run(&args))
+    run_and_show(line, |command| {
+        let Some(line::Command::Serve(args)) = command else {
+            anyhow::bail!("it serves the fixture alone: `bailiwick serve --fixture conformance`")
+        };
+        commands::serve::fixture::run(&args)
+    })
 }
 
 /// `bailiwick learn`, for `bailiwick-admin`.

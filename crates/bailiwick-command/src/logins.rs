@@ -11,5 +11,5 @@ use crate::facts;
 /// If the environment names no directory for it.
 pub fn token_file(server: &Endpoint) -> anyhow::Result<TokenFile> {
     let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where logins are kept")?;
-    Ok(TokenFile::of(&state.join("logins"), server))
+    Ok(TokenFile::for_server(&state.join("logins"), server))
 }

@@ -44,7 +44,7 @@ use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
-use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit, plain};
 use bailiwick_command::args::run::Run;
 use bailiwick_command::args::wrap::{GateMode, Isolate, Restart, Wrap};
 use bailiwick_command::fleet_rules::ServerInFleet;

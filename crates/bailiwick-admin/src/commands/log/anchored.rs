@@ -30,7 +30,7 @@ pub(super) fn heads(args: &Verify) -> anyhow::Result<AnchoredHeads> {
     let machine = args.machine.clone().unwrap_or_else(|| identity.enrolment.name.clone());
     let source = match &args.log_files {
         Some(directory) => LogSource::Files(directory.clone()),
-        None => LogSource::of(&identity)?,
+        None => LogSource::for_identity(&identity)?,
     };
     let found = block_on(anchored(&source, &identity.enrolment.trust(), &machine))??;
     let mut keys: Vec<_> = found.heads.iter().map(|head| head.key).collect();

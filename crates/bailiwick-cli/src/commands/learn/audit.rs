@@ -27,7 +27,7 @@ pub(crate) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let source = args.source.as_deref().map(scanned).transpose()?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
     let calls = given_calls(watched)?;
-    let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
+    let setup = Setup::new(watched, Subject::from_args(watched, &naming)?)?;
     let drive = Drive { watched, runs: 1, generates: true, is_unrecorded: true };
     let Ran { evidence, .. } = watch(&drive, &setup, calls.unwrap_or_default())?;
     let mut draft = draft(&evidence);

@@ -81,7 +81,7 @@ pub(super) struct Setup {
 impl Setup {
     /// # Errors
     /// What of the command line cannot be used.
-    pub(super) fn of(args: &Watched, subject: Subject) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &Watched, subject: Subject) -> anyhow::Result<Self> {
         let places = places(&subject.host);
         let mut notes = Vec::new();
         let mut written = BTreeSet::new();

@@ -31,7 +31,7 @@ pub(crate) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     }
     let given = given_calls(watched)?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
-    let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
+    let setup = Setup::new(watched, Subject::from_args(watched, &naming)?)?;
     let subject = &setup.subject;
     let held = with_host_values(known.manifest.clone(), &subject.arguments, &[], &subject.host)?;
     let held = plan_of(held, &subject.host, &[])?;

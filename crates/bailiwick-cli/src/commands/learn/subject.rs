@@ -45,7 +45,7 @@ impl Subject {
 
     /// # Errors
     /// Why nothing can be started, in words for people.
-    pub(super) fn of(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
+    pub(super) fn from_args(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
         let host = host(args.names.clone(), how.is_unrecorded)?;
         let program = args.command.first().map(Path::new).unwrap_or(Path::new("program"));
         let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
