@@ -22,8 +22,6 @@ const MAKE_CHAR: Access = 1 << 6;
 const MAKE_BLOCK: Access = 1 << 11;
 /// What the first version knows; the later ones each add to it.
 const FIRST: Access = EXECUTE | READ | WRITE_FILE | REMOVE | MAKE | MAKE_CHAR | MAKE_SOCKET | MAKE_BLOCK;
-/// What a rule on a file, not a directory, may hold; the kernel refuses more with `EINVAL`.
-pub(crate) const FILE_RIGHTS: Access = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Abstract Unix sockets and signals of processes outside.
 const SCOPE_ALL: u64 = 0b11;

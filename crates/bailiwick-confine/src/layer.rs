@@ -70,7 +70,7 @@ impl LayeredTree {
 
 impl Layer {
     /// The trees of a layout that are seen through a layer.
-    pub(crate) fn of(layout: &Layout) -> Result<Self, Refusal> {
+    pub(crate) fn from_layout(layout: &Layout) -> Result<Self, Refusal> {
         let since = SystemTime::now();
         let open = |(number, (_, host)): (usize, (_, &bailiwick_layout::layout::Host))| {
             // Of a single file, what lies around it is compared.

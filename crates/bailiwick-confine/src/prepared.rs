@@ -124,7 +124,7 @@ impl Prepared {
         let asking = asking(needs, plan, built.guarded.net.is_some(), options.watch);
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
-        let layer = Layer::of(&built.layout)?;
+        let layer = Layer::from_layout(&built.layout)?;
         let Watching { watched, accesses, tells } = watching(options.watch, built.programs, built.exec)?;
         let desk = asking.program().map(|filter| DeskSetup {
             filter,

@@ -43,6 +43,9 @@ pub const TERMINAL: Access = DEVICE | IOCTL_DEV;
 /// Make sockets: only where nothing of the host is.
 pub const MAKE_SOCKET: Access = 1 << 9;
 
+/// What a rule on a file, not a directory, may hold; the kernel refuses more with `EINVAL`.
+pub const FILE_RIGHTS: Access = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+
 /// What may be done to a path and below it.
 #[derive(Debug)]
 pub struct Rule {
