@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::native::programs::Programs;
 use crate::watched::{internet_address, path_of};
+use bailiwick_layout::programs::Programs;
 
 /// The longest packet.
 const LONGEST: usize = 4098;

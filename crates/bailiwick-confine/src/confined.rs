@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::accesses::Accesses;
 use crate::control::{Message, recv_with_descriptors, send};
-use crate::fault::{Fault, Step};
 use crate::ipc::Mediator;
 use crate::layer::Layer;
 use crate::limits::Applied;
@@ -24,6 +23,7 @@ use crate::stdio::Relays;
 use crate::sys::clone;
 use crate::sys::signals;
 use crate::watched::{Observation, Observations, Watched};
+use bailiwick_layout::fault::{Fault, Step};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use bailiwick_policy::enforcement::{Coverage, Floor, judge};
 use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::Plan;
 
-use crate::refusal::Refusal;
 use crate::seccomp::UnixSockets;
+use bailiwick_layout::refusal::Refusal;
 
 /// What the host gives and what the plan came to.
 #[derive(Debug, Clone, Copy)]

@@ -37,7 +37,7 @@ use crate::control;
 use crate::moment::Moment;
 use crate::sys::notify::{self, TrappedCall};
 use crate::watched::{Hearer, Observation};
-use crate::weakened;
+use bailiwick_layout::weakened;
 
 #[cfg(test)]
 mod tests;

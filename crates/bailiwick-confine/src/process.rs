@@ -23,14 +23,14 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use crate::cgroup::Places;
 use crate::command::{Options, Stdio};
 use crate::confined::Exit;
-use crate::fault::{Fault, Step};
 use crate::landlock::Ruleset;
 use crate::limits::{Applied, Situation};
-use crate::refusal::Refusal;
 use crate::status::Status;
 use crate::stdio::{self, Handed, Relays};
 use crate::sys::before_exec::{before_exec, hide_descriptors};
 use crate::sys::{privileges, seccomp};
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::refusal::Refusal;
 
 /// What a child holds itself to, besides its limits.
 #[derive(Debug, Default)]

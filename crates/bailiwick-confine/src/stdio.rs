@@ -18,10 +18,10 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketType, getpeername, getsock
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
-use crate::fault::{Fault, Step};
-use crate::refusal::Refusal;
 use crate::sys::descriptors::inherited;
-use crate::weakened;
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::weakened;
 
 /// The file system of pipes without a name.
 const PIPES: u32 = 0x5049_5045;

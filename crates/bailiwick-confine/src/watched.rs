@@ -17,7 +17,7 @@ use rustix::net::{RecvFlags, recv};
 
 use crate::command::Watch;
 use crate::moment::Moment;
-use crate::native::programs::{Programs, interpreters_of, locate};
+use bailiwick_layout::programs::{Programs, interpreters_of, locate};
 
 /// How many packets are kept.
 const MOST: usize = 4096;

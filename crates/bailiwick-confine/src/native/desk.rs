@@ -35,9 +35,10 @@ use self::call::Call;
 use self::tell::Teller;
 pub(crate) use self::tell::room_for_told;
 use super::guarded::Guarded;
-use super::image::{self, Identity};
+use super::image;
 use crate::control;
 use crate::sys::notify::{self, TrappedCall};
+use bailiwick_layout::entries::Identity;
 
 /// How many opens of a FIFO may wait for its other end at one time.
 const WAITING: usize = 32;

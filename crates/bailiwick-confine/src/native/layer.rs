@@ -21,12 +21,10 @@ use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 
 use super::desk::text::Text;
-use super::image::LayerPlace;
-use crate::fault::Step;
-use crate::sys::mount::{Attributes, copy, restrict_alone};
+use crate::sys::mount::{copy, restrict_alone};
+use bailiwick_layout::entries::{Attributes, LayerPlace};
+use bailiwick_layout::fault::Step;
 
-/// Where the store is mounted in the new root while copies are made; gone before the program starts.
-pub(super) const LAYERS: &str = ".bailiwick-layers";
 const MOUNTED: &CStr = c".bailiwick-layers";
 /// How many entries a copy may have.
 const MOST_ENTRIES: usize = 100_000;

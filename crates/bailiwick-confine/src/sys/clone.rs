@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 use rustix::thread::UnshareFlags;
 
-use crate::weakened;
+use bailiwick_layout::weakened;
 
 /// Which namespaces a sandbox begins with: all but time, and but the network's, which takes as long to make as all
 /// others together and is made beside the root. See [`run_in_parallel`].

@@ -27,7 +27,7 @@ use super::text::{Text, lies_in, split};
 use super::{Desk, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
 use crate::sys::notify::{self, TrappedCall};
-use crate::weakened;
+use bailiwick_layout::weakened;
 
 /// The longest address of a Unix socket.
 const LONGEST: usize = 110;

@@ -14,7 +14,7 @@ use super::{Desk, Identity, Turn};
 use crate::native::guarded::{Guarded, PRIVATE, Tree};
 use crate::sys::here;
 use crate::sys::notify::TrappedCall;
-use crate::weakened;
+use bailiwick_layout::weakened;
 
 /// An entry of a directory in a guarded tree.
 pub(super) struct Spot<'a> {

@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 
 /// What version managers go by.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ToolChoice {
+pub struct ToolChoice {
     /// The caller's home.
-    pub(crate) home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
     /// Where the command starts.
-    pub(crate) cwd: Option<PathBuf>,
+    pub cwd: Option<PathBuf>,
     /// The caller's variables that choose a version.
-    pub(crate) variables: BTreeMap<OsString, OsString>,
+    pub variables: BTreeMap<OsString, OsString>,
 }
 
-/// The caller's variables by which version managers choose: see [`Search`](crate::Search).
+/// The caller's variables by which version managers choose: see `Search` of `bailiwick-confine`.
 pub const CHOOSING_VARIABLES: [&str; 6] =
     ["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_VERSION", "RBENV_VERSION", "NODENV_VERSION", "GOENV_VERSION"];
 
 /// What is known of a path that may be a shim.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub enum Behind {
     /// It is none.
     Itself,
     /// The tool that it stands for.
@@ -44,7 +44,7 @@ const FAMILY: [(&str, &str, &str); 4] = [
 ];
 
 /// What a program's path stands for.
-pub(crate) fn behind(path: &Path, choice: &ToolChoice) -> Behind {
+pub fn behind(path: &Path, choice: &ToolChoice) -> Behind {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Behind::Itself };
     if let Some(manager) = directory.parent().filter(|_| directory.file_name() == Some(OsStr::new("shims"))) {
         return of_family(manager, name, choice);

@@ -4,10 +4,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::closures::SHARED;
+use crate::closures::SHARED;
 
 /// The directories of code of the program that was asked for at `path` and lies in `file`.
-pub(crate) fn code_of(path: &Path, file: &Path, interpreters: &[std::ffi::OsString]) -> Vec<PathBuf> {
+pub fn code_of(path: &Path, file: &Path, interpreters: &[std::ffi::OsString]) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for place in [path, file] {
         directories.extend(environment_of(place));

@@ -14,9 +14,9 @@ use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 
-use super::shims::{self, Behind, ToolChoice};
-use super::{base, closures, runtimes};
 use crate::refusal::Refusal;
+use crate::shims::{self, Behind, ToolChoice};
+use crate::{base, closures, runtimes};
 
 /// The most links that one path may lead through: the kernel's own limit.
 const MOST_LINKS: usize = 40;
@@ -25,37 +25,33 @@ const MOST_INTERPRETERS: usize = 5;
 
 /// The programs that may be started, and what comes with them.
 #[derive(Debug, Default)]
-pub(crate) struct Programs {
+pub struct Programs {
     /// Their files, links resolved.
-    pub(crate) files: BTreeSet<PathBuf>,
+    pub files: BTreeSet<PathBuf>,
     /// Links on the way to them, and their targets as written.
-    pub(crate) links: BTreeSet<(PathBuf, PathBuf)>,
+    pub links: BTreeSet<(PathBuf, PathBuf)>,
     /// Directories whose programs and libraries come with them.
-    pub(crate) directories: BTreeSet<PathBuf>,
+    pub directories: BTreeSet<PathBuf>,
     /// Directories whose files may be mapped as code and not started.
-    pub(crate) code: BTreeSet<PathBuf>,
+    pub code: BTreeSet<PathBuf>,
     /// What is only read.
-    pub(crate) data: BTreeSet<PathBuf>,
+    pub data: BTreeSet<PathBuf>,
     /// Directories outside of the system's that programs were found in by name.
-    pub(crate) found_in: Vec<PathBuf>,
+    pub found_in: Vec<PathBuf>,
 }
 
 /// Where programs are looked for by name, and what version managers go by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lookup<'a> {
+pub struct Lookup<'a> {
     /// Looked into before the system's directories.
-    pub(crate) first: &'a [PathBuf],
-    pub(crate) choice: &'a ToolChoice,
+    pub first: &'a [PathBuf],
+    /// Which of several versions a version manager would choose.
+    pub choice: &'a ToolChoice,
 }
 
 impl Programs {
     /// Adds a program by name or path, and all that it needs to start. Returns the path to start it by.
-    pub(crate) fn add(
-        &mut self,
-        program: &OsStr,
-        from: &Path,
-        lookup: Lookup<'_>,
-    ) -> Result<PathBuf, Refusal> {
+    pub fn add(&mut self, program: &OsStr, from: &Path, lookup: Lookup<'_>) -> Result<PathBuf, Refusal> {
         let path = self.locate(program, from, lookup)?;
         self.add_path(&path, MOST_INTERPRETERS, lookup)?;
         Ok(path)
@@ -182,7 +178,7 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
 }
 
 /// The path of a program: as given if it has a slash, else the first in the program directories.
-pub(crate) fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
+pub fn locate(program: &OsStr, from: &Path) -> Result<PathBuf, Refusal> {
     if program.as_bytes().contains(&b'/') {
         return Ok(from.join(program).components().collect());
     }
@@ -199,7 +195,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// What the first line of a script names: the interpreter, and for `env` the program that it starts.
-pub(crate) fn interpreters_of(file: &Path) -> Vec<OsString> {
+pub fn interpreters_of(file: &Path) -> Vec<OsString> {
     let mut head = Vec::with_capacity(256);
     let read = File::open(file).and_then(|file| file.take(256).read_to_end(&mut head));
     let Some(line) = head.strip_prefix(b"#!").filter(|_| read.is_ok()) else { return Vec::new() };

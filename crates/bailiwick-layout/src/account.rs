@@ -7,8 +7,8 @@ use std::path::Path;
 
 /// The caller as programs are told of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Account {
-    pub(crate) user: String,
+pub struct Account {
+    pub user: String,
     group: String,
     user_id: u32,
     group_id: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Account {
 
 impl Account {
     /// The process' own user and group, with the names that the host's files give them.
-    pub(crate) fn of_caller() -> Self {
+    pub fn of_caller() -> Self {
         let (user_id, group_id) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -28,7 +28,7 @@ impl Account {
     }
 
     /// The whole of `/etc/passwd`.
-    pub(crate) fn passwd(&self, home: &Path) -> String {
+    pub fn passwd(&self, home: &Path) -> String {
         let Self { user, user_id, group_id, .. } = self;
         // A colon or a line break would end the field.
         let home = home.to_str().filter(|home| !home.contains([':', '\n'])).unwrap_or("/");
@@ -44,7 +44,7 @@ impl Account {
     }
 
     /// The whole of `/etc/group`.
-    pub(crate) fn groups(&self) -> String {
+    pub fn groups(&self) -> String {
         let Self { group, group_id, .. } = self;
         let mut text = format!("{group}:x:{group_id}:\n");
         for (name, id) in [("root", 0), ("nogroup", 65534)] {

@@ -7,7 +7,7 @@ macro_rules! weakenings {
     ($($(#[$doc:meta])* $name:ident = $feature:literal;)*) => {
         $(
             $(#[$doc])*
-            pub(crate) const $name: bool = cfg!(feature = $feature);
+            pub const $name: bool = cfg!(feature = $feature);
 
             #[cfg(all(feature = $feature, not(debug_assertions)))]
             compile_error!(concat!("`", $feature, "` leaves a protection out and is not for releases"));

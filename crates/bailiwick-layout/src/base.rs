@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan, STUBS};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::account::Account;
-use super::layout::{Host, HostKind, Layout, Node, is_clean, lies_in};
+use crate::account::Account;
+use crate::layout::{Host, HostKind, Layout, Node, is_clean, lies_in};
 use crate::weakened;
 
 /// Files up to this size are copied: that costs less than a mount.
@@ -31,7 +31,7 @@ enum Programs {
 /// What every sandbox has of the host, as it was when it was looked at: libraries, data and the loader's own files.
 ///
 /// Looking is a good part of what preparing a sandbox takes. A caller that starts several at once, or one after
-/// the other, looks once and passes it to [`Prepared::on`](crate::Prepared::on). What is installed later is then missing
+/// the other, looks once and passes it to `Prepared::on` of `bailiwick-confine`. What is installed later is then missing
 /// or, where it is a directory of programs among libraries, not closed: look again from time to time.
 #[derive(Debug, Clone)]
 pub struct System {
@@ -61,7 +61,7 @@ impl System {
 
     /// The root of a sandbox of this plan, with nothing else in it yet, and the caller. A plan that wants other
     /// programs has the host looked at for itself.
-    pub(crate) fn into_parts(self, plan: &Plan) -> (Layout, Account) {
+    pub fn into_parts(self, plan: &Plan) -> (Layout, Account) {
         let fit = if self.programs == Programs::for_plan(plan) { self } else { Self::look(plan) };
         (fit.layout, fit.account)
     }
@@ -302,7 +302,7 @@ fn configured(file: &Path, depth: usize) -> Vec<PathBuf> {
 }
 
 /// What a path with a `*` in its last part matches; without one, itself.
-pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
+pub fn matching(pattern: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(name)) =
         (pattern.parent(), pattern.file_name().and_then(|name| name.to_str()))
     else {
@@ -319,7 +319,7 @@ pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
 }
 
 /// The programs that load other programs; they must be startable for anything to be.
-pub(crate) fn loaders() -> impl Iterator<Item = PathBuf> {
+pub fn loaders() -> impl Iterator<Item = PathBuf> {
     const LOADERS: [&str; 5] = [
         "/lib64/ld-linux-x86-64.so.2",
         "/lib/ld-linux-aarch64.so.1",
@@ -363,40 +363,40 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
 ];
 
 /// What the sandbox's own places depend on.
-pub(crate) struct Own<'a> {
+pub struct Own<'a> {
     /// Whether the program has a terminal.
-    pub(crate) terminal: bool,
+    pub terminal: bool,
     /// Whether what it writes may be started.
-    pub(crate) executable: bool,
+    pub executable: bool,
     /// Grants for less than everything: nothing around them may be the program's own to do anything in.
-    pub(crate) narrowed: &'a [PathBuf],
+    pub narrowed: &'a [PathBuf],
     /// The caller's home.
-    pub(crate) home: Option<&'a Path>,
+    pub home: Option<&'a Path>,
     /// The caller.
-    pub(crate) account: &'a Account,
+    pub account: &'a Account,
 }
 
 /// The directories that a program may do anything in.
 #[derive(Debug)]
-pub(crate) struct Private {
+pub struct Private {
     /// For what is temporary: `/tmp`, unless that has a use of its own.
-    pub(crate) temporary: PathBuf,
+    pub temporary: PathBuf,
     /// The home: where the caller's own is, or in the temporary directory.
-    pub(crate) home: PathBuf,
+    pub home: PathBuf,
     /// Whether the home is a directory of its own, neither granted nor part of the temporary one.
     home_is_separate: bool,
 }
 
 impl Private {
     /// Each of them, none within another.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Path> {
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
         let home = self.home_is_separate.then_some(self.home.as_path());
         std::iter::once(self.temporary.as_path()).chain(home)
     }
 }
 
 /// Puts in what every sandbox has of its own. Returns the directories that it may do anything in.
-pub(crate) fn own(layout: &mut Layout, of: &Own<'_>) -> Private {
+pub fn own(layout: &mut Layout, of: &Own<'_>) -> Private {
     for name in DEVICES {
         device(layout, name);
     }

@@ -9,17 +9,18 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::image::{Identity, LayerPlace, LayoutEntry, Mount};
-use super::layer::LAYERS;
+use crate::entries::{Attributes, Identity, LayerPlace, LayoutEntry, Mount};
 use crate::refusal::Refusal;
-use crate::sys::mount::Attributes;
 use crate::weakened;
 
 /// What is at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
+pub enum Node {
     /// A directory in memory.
-    Directory { mode: u32 },
+    Directory {
+        /// Its mode.
+        mode: u32,
+    },
     /// A link.
     Link(PathBuf),
     /// A file in memory.
@@ -27,9 +28,17 @@ pub(crate) enum Node {
     /// A tree or file of the host.
     Host(Host),
     /// A writable directory in memory.
-    Private { mode: u32, executable: bool },
+    Private {
+        /// Its mode.
+        mode: u32,
+        /// Whether code may be mapped from it.
+        executable: bool,
+    },
     /// Something that is there but must not be seen.
-    Hidden { directory: bool },
+    Hidden {
+        /// Whether it is a directory.
+        directory: bool,
+    },
     /// The file system of terminals.
     Terminals,
     /// The file system of processes.
@@ -38,32 +47,35 @@ pub(crate) enum Node {
 
 /// A tree or file of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Host {
+pub struct Host {
     /// Where it lies, links resolved.
-    pub(crate) source: PathBuf,
+    pub source: PathBuf,
     /// What it is and allows.
-    pub(crate) kind: HostKind,
+    pub kind: HostKind,
     /// Whether it can be changed.
-    pub(crate) writable: bool,
+    pub writable: bool,
     /// Whether its files can be started and mapped as code.
-    pub(crate) executable: bool,
+    pub executable: bool,
     /// Which inode was looked at; `None` for the system's own places.
-    pub(crate) identity: Option<Identity>,
+    pub identity: Option<Identity>,
     /// Whether what is written to it goes to a copy-on-write layer.
-    pub(crate) layered: bool,
+    pub layered: bool,
 }
 
 /// What lies at a path of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostKind {
+pub enum HostKind {
+    /// A directory.
     Directory,
+    /// A file.
     File,
+    /// A device.
     Device,
 }
 
 impl Host {
     /// A place of the system, read-only and without code.
-    pub(crate) fn system(source: &Path, kind: HostKind) -> Self {
+    pub fn system(source: &Path, kind: HostKind) -> Self {
         Self {
             source: source.to_owned(),
             kind,
@@ -92,7 +104,7 @@ impl Host {
 
 /// The whole of the new root.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layout {
+pub struct Layout {
     nodes: BTreeMap<Key, Placed>,
     over: BTreeMap<Key, Placed>,
     /// Every path that a link was ever put at; few, and nearly no path leads through one.
@@ -123,12 +135,15 @@ fn upwards(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.into_iter().chain(ends).filter_map(|end| key.get(..end))
 }
 
+/// Where the store is mounted in the new root while copies are made; gone before the program starts.
+pub const LAYERS: &str = ".bailiwick-layers";
+
 /// The source of covers over directories and files that must not be seen.
 const NOTHING: (&str, &str) = ("/run/.nothing", "/dev/null");
 
 impl Layout {
     /// Puts something at a path; links of this root on the way are followed. What is there or below already stays.
-    pub(crate) fn put(&mut self, path: &Path, node: Node) {
+    pub fn put(&mut self, path: &Path, node: Node) {
         let path = self.resolve(path);
         let taken = self.has_at_or_below(&path) || self.tree_around(&path).is_some();
         let is_link = matches!(node, Node::Link(_));
@@ -148,7 +163,7 @@ impl Layout {
     }
 
     /// Puts something at a path in place of what was there.
-    pub(crate) fn replace(&mut self, path: &Path, node: Node) {
+    pub fn replace(&mut self, path: &Path, node: Node) {
         let path = self.resolve(path);
         if matches!(node, Node::Link(_)) {
             self.links.push(path.clone());
@@ -157,7 +172,7 @@ impl Layout {
     }
 
     /// Puts a tree or file of the host at a path. One that is there already becomes as permissive as both.
-    pub(crate) fn mount(&mut self, path: &Path, host: Host) {
+    pub fn mount(&mut self, path: &Path, host: Host) {
         let path = self.resolve(path);
         let key = key(&path);
         match self.nodes.get_mut(&key) {
@@ -174,7 +189,7 @@ impl Layout {
     }
 
     /// What is put at this very path.
-    pub(crate) fn at(&self, path: &Path) -> Option<&Node> {
+    pub fn at(&self, path: &Path) -> Option<&Node> {
         self.node(&key(&self.resolve(path)))
     }
 
@@ -183,13 +198,13 @@ impl Layout {
     }
 
     /// A path with all links of this root followed.
-    pub(crate) fn follow(&self, path: &Path) -> PathBuf {
+    pub fn follow(&self, path: &Path) -> PathBuf {
         let nothing = std::ffi::OsStr::new(".");
         self.walk(path.iter().chain([nothing]))
     }
 
     /// The host's tree that a path lies in, if it does, and where the tree is.
-    pub(crate) fn tree_around(&self, path: &Path) -> Option<(&Path, &Host)> {
+    pub fn tree_around(&self, path: &Path) -> Option<(&Path, &Host)> {
         upwards(&key(&self.resolve(path))).find_map(|above| match self.nodes.get(above)? {
             Placed { path, node: Node::Host(host) } => Some((path.as_path(), host)),
             Placed { .. } => None,
@@ -197,7 +212,7 @@ impl Layout {
     }
 
     /// Whether a tree of the host is put at this very path, read-only, with nothing writable in it.
-    pub(crate) fn is_closed_tree(&self, path: &Path) -> bool {
+    pub fn is_closed_tree(&self, path: &Path) -> bool {
         let open = |placed: &Placed| match &placed.node {
             Node::Host(host) => host.writable,
             Node::Private { .. } => true,
@@ -213,7 +228,7 @@ impl Layout {
     }
 
     /// Whether the sandbox sees anything at a path.
-    pub(crate) fn shows(&self, path: &Path) -> bool {
+    pub fn shows(&self, path: &Path) -> bool {
         let path = self.resolve(path);
         if self.has_at_or_below(&path) {
             return true;
@@ -225,13 +240,13 @@ impl Layout {
     }
 
     /// Hides something, whatever else is put there; it is done after everything else.
-    pub(crate) fn put_over(&mut self, path: &Path, node: Node) {
+    pub fn put_over(&mut self, path: &Path, node: Node) {
         let path = self.resolve(path);
         self.over.insert(key(&path), Placed { path, node });
     }
 
     /// Everything but directories in memory that was put below a directory.
-    pub(crate) fn placed_below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
+    pub fn placed_below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
         let is_made =
             |placed: &&Placed| !matches!(placed.node, Node::Directory { .. } | Node::Private { .. });
         let all = self.nodes.values().chain(self.over.values()).filter(is_made);
@@ -239,7 +254,7 @@ impl Layout {
     }
 
     /// The trees and files of the host that are the caller's, not the system's.
-    pub(crate) fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
+    pub fn trees(&self) -> impl Iterator<Item = (&Path, &Host)> {
         let hosts = self.nodes.values().filter_map(|Placed { path, node }| match node {
             Node::Host(host) => Some((path.as_path(), host)),
             Node::Directory { .. }
@@ -254,7 +269,7 @@ impl Layout {
     }
 
     /// The trees whose writes go to a layer, in the order of their layers.
-    pub(crate) fn layered(&self) -> impl Iterator<Item = (&Path, &Host)> {
+    pub fn layered(&self) -> impl Iterator<Item = (&Path, &Host)> {
         self.trees().filter(|(_, host)| host.layered)
     }
 
@@ -296,7 +311,7 @@ impl Layout {
     }
 
     /// The entries that make this root, in their order.
-    pub(crate) fn entries(mut self) -> Result<Vec<LayoutEntry>, Refusal> {
+    pub fn entries(mut self) -> Result<Vec<LayoutEntry>, Refusal> {
         let mut all = self.nodes.values().chain(self.over.values());
         if all.any(|placed| matches!(placed.node, Node::Hidden { directory: true })) {
             let (path, node) = (PathBuf::from(NOTHING.0), Node::Directory { mode: 0o555 });
@@ -481,36 +496,36 @@ impl Writer {
 }
 
 /// What the directory is called that holds what was written to a tree.
-pub(crate) fn upper_name(number: usize) -> String {
+pub fn upper_name(number: usize) -> String {
     format!("u{number}")
 }
 
 /// The same for a copy of it.
-pub(crate) fn copy_name(number: usize) -> String {
+pub fn copy_name(number: usize) -> String {
     format!("c{number}")
 }
 
 /// Whether a path is a tree or lies in it. Both are absolute and clean, so that their bytes say it.
-pub(crate) fn lies_in(path: &Path, tree: &Path) -> bool {
+pub fn lies_in(path: &Path, tree: &Path) -> bool {
     let tree = tree.as_os_str().as_bytes();
     let rest = path.as_os_str().as_bytes().strip_prefix(tree);
     rest.is_some_and(|rest| tree == b"/" || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// Whether a path is absolute and nothing in it is `.`, `..` or empty.
-pub(crate) fn is_clean(path: &Path) -> bool {
+pub fn is_clean(path: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(b"/");
     let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     rest.is_some_and(|rest| rest.is_empty() || rest.split(|byte| *byte == b'/').all(plain))
 }
 
 /// A path as the kernel takes it.
-pub(crate) fn text(path: &std::ffi::OsStr) -> Result<CString, Refusal> {
+pub fn text(path: &std::ffi::OsStr) -> Result<CString, Refusal> {
     CString::new(path.as_bytes()).map_err(|_| Refusal::Nul { what: path.to_string_lossy().into_owned() })
 }
 
 /// A path relative to the new root, as the kernel takes it.
-pub(crate) fn relative(path: &Path) -> Result<CString, Refusal> {
+pub fn relative(path: &Path) -> Result<CString, Refusal> {
     let rest = path.as_os_str().as_bytes();
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     text(std::ffi::OsStr::from_bytes(if rest.is_empty() { b"." } else { rest }))

@@ -11,21 +11,21 @@ use crate::refusal::Refusal;
 use crate::weakened;
 
 /// What a sandbox says of itself in variables.
-pub(crate) struct Own<'a> {
+pub struct Own<'a> {
     /// The program's home.
-    pub(crate) home: &'a Path,
+    pub home: &'a Path,
     /// Where it keeps what is temporary.
-    pub(crate) temporary: &'a Path,
+    pub temporary: &'a Path,
     /// The user's name.
-    pub(crate) user: Option<&'a str>,
+    pub user: Option<&'a str>,
     /// Directories outside of the system's that its programs lie in.
-    pub(crate) program_directories: &'a [PathBuf],
+    pub program_directories: &'a [PathBuf],
     /// Whether it has a terminal.
-    pub(crate) terminal: bool,
+    pub terminal: bool,
 }
 
 /// The variables as execve takes them.
-pub(crate) fn assignments(
+pub fn assignments(
     plan: &Environment,
     (values, placeholders): (&BTreeMap<OsString, OsString>, &BTreeMap<OsString, OsString>),
     own: &Own<'_>,

@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 
 /// What comes with a program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Closure {
+pub struct Closure {
     /// Directories whose files may be started and mapped as code.
-    pub(crate) directories: Vec<PathBuf>,
+    pub directories: Vec<PathBuf>,
     /// Directories whose files may be mapped as code.
-    pub(crate) code: Vec<PathBuf>,
+    pub code: Vec<PathBuf>,
     /// What is only read.
-    pub(crate) data: Vec<PathBuf>,
+    pub data: Vec<PathBuf>,
     /// Other programs.
-    pub(crate) programs: Vec<&'static str>,
+    pub programs: Vec<&'static str>,
 }
 
 /// Directories that hold the programs of every package.
-pub(super) const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
+pub const SHARED: [&str; 3] = ["/usr", "/usr/local", "/"];
 
 /// What comes with the program that was asked for at `path` and lies in `file`.
-pub(crate) fn closure_of(path: &Path, file: &Path) -> Closure {
+pub fn closure_of(path: &Path, file: &Path) -> Closure {
     let mut closure = Closure::default();
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return closure };
     let asked = path.file_name().and_then(|name| name.to_str()).unwrap_or(name);

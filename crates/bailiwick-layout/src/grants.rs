@@ -12,40 +12,35 @@ use bailiwick_policy::run_later::{Opened, Role, opened_by, role};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::guarded::HostGround;
-use super::image::Identity;
-use super::layout::{Host, HostKind, Layout, Node};
-use super::submounts::Mounts;
+use crate::entries::Identity;
 use crate::fault::{Fault, Step};
-use crate::landlock::{self, Access, Rule};
+use crate::ground::HostGround;
+use crate::layout::{Host, HostKind, Layout, Node};
 use crate::refusal::Refusal;
+use crate::rights::{self, Access, Rule};
+use crate::submounts::Mounts;
 use crate::weakened;
 
 /// The most paths that one glob may match.
-pub(crate) const MOST_MATCHES: usize = 4096;
+pub const MOST_MATCHES: usize = 4096;
 
 /// What the grants came to besides mounts.
 #[derive(Default)]
-pub(crate) struct Granted {
+pub struct Granted {
     /// Rules for what may be done where.
-    pub(crate) rules: Vec<Rule>,
+    pub rules: Vec<Rule>,
     /// What a person should know.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Whether something may be written that may not be read.
-    pub(crate) write_only: bool,
+    pub write_only: bool,
     /// Where a mount alone allows more than a grant does.
-    pub(crate) narrowed: Vec<PathBuf>,
+    pub narrowed: Vec<PathBuf>,
     /// Rules for what is seen through a layer: only the merged tree has these inodes.
-    pub(crate) layered_rules: Vec<(PathBuf, Access)>,
+    pub layered_rules: Vec<(PathBuf, Access)>,
 }
 
 /// Puts every grant of a plan into the layout.
-pub(crate) fn put(
-    layout: &mut Layout,
-    plan: &Plan,
-    home: Option<&Path>,
-    layered: bool,
-) -> Result<Granted, Refusal> {
+pub fn put(layout: &mut Layout, plan: &Plan, home: Option<&Path>, layered: bool) -> Result<Granted, Refusal> {
     if plan.files().is_empty() {
         return Ok(Granted::default());
     }
@@ -194,7 +189,7 @@ impl Granted {
             layout.put_over(&path, Node::Hidden { directory: at.is_dir() });
         }
         if layered {
-            let run = if executable { landlock::EXECUTE } else { 0 };
+            let run = if executable { rights::EXECUTE } else { 0 };
             self.layered_rules.push((place.path.clone(), access(actions, kind) | run));
         } else {
             self.rule(opened, actions, kind, executable);
@@ -218,7 +213,7 @@ impl Granted {
     }
 
     fn rule(&mut self, fd: OwnedFd, actions: FsActions, kind: HostKind, executable: bool) {
-        let access = access(actions, kind) | if executable { landlock::EXECUTE } else { 0 };
+        let access = access(actions, kind) | if executable { rights::EXECUTE } else { 0 };
         self.rules.push(Rule { fd, access });
     }
 
@@ -243,13 +238,13 @@ fn unreachable(place: &Place, errno: Errno) -> Refusal {
 }
 
 /// A path that was granted and cannot be opened.
-pub(crate) fn unopened(path: &Path, errno: Errno) -> Refusal {
+pub fn unopened(path: &Path, errno: Errno) -> Refusal {
     let reason = std::io::Error::from(errno).to_string();
     Refusal::Unreachable { path: path.display().to_string(), reason }
 }
 
 /// Opens a path for looking only, following no link.
-pub(crate) fn open(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve)
@@ -264,14 +259,14 @@ fn is_mountable(actions: FsActions) -> bool {
 /// The rights that actions come to.
 fn access(actions: FsActions, kind: HostKind) -> Access {
     let rights = [
-        (FsActions::READ, landlock::READ),
-        (FsActions::CREATE, landlock::CREATE),
-        (FsActions::DELETE, landlock::DELETE),
-        (FsActions::WRITE, landlock::WRITE),
+        (FsActions::READ, rights::READ),
+        (FsActions::CREATE, rights::CREATE),
+        (FsActions::DELETE, rights::DELETE),
+        (FsActions::WRITE, rights::WRITE),
     ];
     let granted = rights.iter().filter(|(action, _)| actions.contains(*action));
     let access = granted.fold(0, |all, (_, access)| all | access);
-    if kind == HostKind::Directory { access } else { access & landlock::FILE_RIGHTS }
+    if kind == HostKind::Directory { access } else { access & rights::FILE_RIGHTS }
 }
 
 /// Where a grant's paths are: its tree, or what its glob matches now.
@@ -287,7 +282,8 @@ fn paths(grant: &FileGrant, granted: &mut Granted) -> Result<Vec<Place>, Refusal
     Ok(vec![tree])
 }
 
-pub(crate) fn to_path(path: &AbsPath) -> PathBuf {
+/// A path of a plan as one of this host.
+pub fn to_path(path: &AbsPath) -> PathBuf {
     PathBuf::from(path.to_string())
 }
 

@@ -106,11 +106,13 @@ steps! {
 }
 
 impl Step {
-    pub(crate) const fn code(self) -> i32 {
+    /// The number that a child reports it by.
+    pub const fn code(self) -> i32 {
         self as i32
     }
 
-    pub(crate) fn of_code(code: i32) -> Option<Self> {
+    /// The step of such a number.
+    pub fn of_code(code: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.code() == code)
     }
 }

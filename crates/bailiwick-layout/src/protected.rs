@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::plan::Plan;
 use bailiwick_policy::run_later::fixed_names;
 
-use super::grants::{self, to_path};
-use super::image::Identity;
-use super::layout::{Host, HostKind, Layout, Node};
+use crate::entries::Identity;
 use crate::fault::{Fault, Step};
+use crate::grants::{self, to_path};
+use crate::layout::{Host, HostKind, Layout, Node};
 use crate::refusal::Refusal;
 use crate::weakened;
 
 /// Hides the product's own files wherever a tree would show them.
-pub(crate) fn hide_own(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
+pub fn hide_own(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
     for own in plan.protected().iter().map(to_path).filter(|_| !weakened::OWN_STATE) {
         for (path, host) in trees(layout) {
             let Ok(rest) = own.strip_prefix(&host.source) else { continue };
@@ -33,7 +33,7 @@ pub(crate) fn hide_own(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> 
 }
 
 /// Makes the files that govern the sandbox read-only, also where they were granted for writing by name.
-pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
+pub fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
     for locked in plan.locked().iter().map(to_path).filter(|_| !weakened::OWN_STATE) {
         for (path, host) in trees(layout).into_iter().filter(|(_, host)| host.writable) {
             let Ok(rest) = locked.strip_prefix(&host.source) else { continue };
@@ -44,7 +44,7 @@ pub(crate) fn lock_governing(layout: &mut Layout, plan: &Plan) -> Result<(), Ref
 }
 
 /// Covers what exists of the names that run code later.
-pub(crate) fn cover_existing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
+pub fn cover_existing(layout: &mut Layout, plan: &Plan) -> Result<(), Refusal> {
     let opened: Vec<PathBuf> = plan.named().iter().map(to_path).collect();
     for (path, host) in
         trees(layout).into_iter().filter(|(_, host)| host.writable && host.kind == HostKind::Directory)

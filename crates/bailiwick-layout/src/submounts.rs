@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use bailiwick_policy::plan::{MASKED, Plan};
 
-use super::grants::to_path;
-use super::layout::lies_in;
+use crate::grants::to_path;
+use crate::layout::lies_in;
 use crate::refusal::Refusal;
 use crate::weakened;
 
@@ -26,7 +26,7 @@ const ORDINARY: [&str; 42] = [
 
 /// The host's mounts: where each is, and whether its file system is an ordinary one. In the order they were made.
 #[derive(Debug)]
-pub(crate) struct Mounts(Vec<SubMount>);
+pub struct Mounts(Vec<SubMount>);
 
 #[derive(Debug)]
 struct SubMount {
@@ -39,7 +39,7 @@ impl Mounts {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(crate) fn read() -> std::io::Result<Self> {
+    pub fn read() -> std::io::Result<Self> {
         let text = std::fs::read("/proc/thread-self/mountinfo")?;
         Ok(Self::parse(&text))
     }
@@ -55,7 +55,7 @@ impl Mounts {
     }
 
     /// The file system that a path lies on, if it is no ordinary one.
-    pub(crate) fn odd_around(&self, path: &Path) -> Option<&str> {
+    pub fn odd_around(&self, path: &Path) -> Option<&str> {
         let around = self.0.iter().filter(|mount| lies_in(path, &mount.at));
         // Of two mounts at one place the later one is seen.
         let last = around.max_by_key(|mount| mount.at.as_os_str().len())?;
@@ -63,7 +63,7 @@ impl Mounts {
     }
 
     /// The mounts below a path that must not come along with it, outermost first.
-    pub(crate) fn odd_below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, &'a str)> {
+    pub fn odd_below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, &'a str)> {
         let below = self.0.iter().filter(move |mount| mount.at != path && lies_in(&mount.at, path));
         below.filter(|mount| !mount.is_ordinary()).map(|mount| (mount.at.as_path(), mount.kind.as_str()))
     }
