@@ -13,11 +13,12 @@ use super::{assert_none, repo};
 const TESTKIT: &str = "bailiwick-testkit";
 
 /// A crate and the workspace crates it may depend on.
-const ALLOWED: [(&str, &[&str]); 32] = [
+const ALLOWED: [(&str, &[&str]); 33] = [
     ("bailiwick-policy", &[]),
     ("bailiwick-manifest", &["bailiwick-policy"]),
     ("bailiwick-compile", &["bailiwick-manifest", "bailiwick-policy"]),
-    ("bailiwick-confine", &["bailiwick-policy"]),
+    ("bailiwick-layout", &["bailiwick-policy"]),
+    ("bailiwick-confine", &["bailiwick-layout", "bailiwick-policy"]),
     ("bailiwick-egress", &["bailiwick-policy"]),
     ("bailiwick-broker", &["bailiwick-egress", "bailiwick-manifest", "bailiwick-policy"]),
     ("bailiwick-door", &[]),
