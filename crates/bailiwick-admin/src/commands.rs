@@ -46,9 +46,9 @@ use clap::CommandFactory as _;
 use crate::Watchers;
 use crate::args::{Command, Line};
 use crate::render::markdown;
-use bailiwick_command::answer::{Answer, Exit};
 #[cfg(not(target_os = "linux"))]
 use bailiwick_command::answer::needs_linux;
+use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_command::companion;
 
 /// Runs a command. An error is a fault: ours or the system's, never the author's.

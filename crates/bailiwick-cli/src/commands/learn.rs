@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Learn) -> anyhow::Result<Answer> {
     let naming =
         Naming { name: args.name.as_deref(), is_server: args.server, is_unrecorded: args.no_journal };
     let mut questions = HostQuestions::new(&args.watched)?;
-    let mut setup = Setup::new(&args.watched, Subject::from_args(&args.watched, &naming)?)?.naming_variables();
+    let mut setup =
+        Setup::new(&args.watched, Subject::from_args(&args.watched, &naming)?)?.naming_variables();
     for note in &setup.notes {
         terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
     }
