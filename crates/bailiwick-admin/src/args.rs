@@ -19,11 +19,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bailiwick_command::args::without_secret;
-pub(crate) use bailiwick_command::args::{AnswerFormat, hook, learn, run, secret, serve, wrap};
+use bailiwick_command::facts::Setting;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use bailiwick_command::facts::Setting;
+pub(crate) use bailiwick_command::args::{AnswerFormat, hook, learn, run, secret, serve, wrap};
 
 const EXIT_CODES: &str = "Exit codes: 0 ok · 1 findings, denied or widened · 2 usage · 3 unreadable or invalid \
                           input · 4 compilation · 5 fault";

@@ -39,6 +39,10 @@ mod store;
 mod top;
 mod trust;
 
+#[cfg(not(target_os = "linux"))]
+use bailiwick_command::answer::needs_linux;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::companion;
 use bailiwick_guardrails::Consent;
 use bailiwick_manifest::SCHEMA;
 use clap::CommandFactory as _;
@@ -46,10 +50,6 @@ use clap::CommandFactory as _;
 use crate::Watchers;
 use crate::args::{Command, Line};
 use crate::render::markdown;
-#[cfg(not(target_os = "linux"))]
-use bailiwick_command::answer::needs_linux;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::companion;
 
 /// Runs a command. An error is a fault: ours or the system's, never the author's.
 pub(crate) fn run(command: Command, watchers: &Watchers) -> anyhow::Result<Answer> {

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, input};
 use bailiwick_manifest::Checked;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::facts::HostFacts;
@@ -9,11 +13,6 @@ use bailiwick_policy::finding::{Code, Finding, Findings, Source};
 use bailiwick_policy::plan::Plan;
 
 use crate::args::compile::Host;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
-use bailiwick_command::render::{escape, style};
 
 /// Why there is no plan.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bailiwick_door::Listening;
 use tokio::signal::unix::{SignalKind, signal};
-pub use tokio_util::sync::CancellationToken;
 
 use crate::facts;
+pub use tokio_util::sync::CancellationToken;
 
 /// How long programs that were cut off may take to be gone before this process is.
 pub const PARTING: Duration = Duration::from_millis(500);

@@ -18,7 +18,6 @@ use anyhow::Context as _;
 
 use crate::answer::{Answer, Chunk, Exit, Flow, Out};
 use crate::render::{escape, style};
-
 #[cfg(target_os = "linux")]
 pub use screen::{Drawing, ScreenSize};
 

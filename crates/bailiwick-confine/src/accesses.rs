@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use bailiwick_layout::programs::Programs;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::watched::{internet_address, path_of};
-use bailiwick_layout::programs::Programs;
 
 /// The longest packet.
 const LONGEST: usize = 4098;

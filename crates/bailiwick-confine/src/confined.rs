@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bailiwick_layout::fault::{Fault, Step};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -23,7 +24,6 @@ use crate::stdio::Relays;
 use crate::sys::clone;
 use crate::sys::signals;
 use crate::watched::{Observation, Observations, Watched};
-use bailiwick_layout::fault::{Fault, Step};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

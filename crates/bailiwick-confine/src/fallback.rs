@@ -14,6 +14,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::layout::Layout;
+use bailiwick_layout::programs::{Lookup, Programs};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::submounts::refuse_odd_mounts;
+use bailiwick_layout::{base, environment, grants};
 use bailiwick_policy::enforcement::mechanism::{
     DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
@@ -30,12 +36,6 @@ use crate::prepared::tool_choice;
 use crate::process::{HostCommand, HostProcess, Steps};
 use crate::seccomp::{Needs, program_offline};
 use crate::status::{Status, counted};
-use bailiwick_layout::fault::{Fault, Step};
-use bailiwick_layout::layout::Layout;
-use bailiwick_layout::programs::{Lookup, Programs};
-use bailiwick_layout::refusal::Refusal;
-use bailiwick_layout::submounts::refuse_odd_mounts;
-use bailiwick_layout::{base, environment, grants};
 
 #[cfg(test)]
 mod tests;

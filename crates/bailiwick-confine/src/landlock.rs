@@ -12,11 +12,11 @@
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-pub(crate) use bailiwick_layout::rights::*;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use crate::sys::landlock as sys;
+pub(crate) use bailiwick_layout::rights::*;
 
 const MAKE_CHAR: Access = 1 << 6;
 const MAKE_BLOCK: Access = 1 << 11;

@@ -6,13 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-
 use bailiwick_layout::fault::{Fault, Step};
 use bailiwick_layout::grants;
 use bailiwick_layout::layout::{HostKind, Layout, copy_name, upper_name};
 use bailiwick_layout::refusal::Refusal;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 /// What was written, tree by tree.
 #[derive(Debug)]

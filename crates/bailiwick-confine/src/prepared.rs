@@ -5,6 +5,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bailiwick_layout::base::{self, Private, System};
+use bailiwick_layout::entries::Identity;
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
+use bailiwick_layout::programs::{Lookup, Programs};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::shims::ToolChoice;
+use bailiwick_layout::{environment, grants, protected};
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::limits::Limits;
@@ -30,14 +38,6 @@ use crate::stdio::{self, Relays};
 use crate::sys::clone::{Program as Executable, Stack, Strings};
 use crate::sys::{mount, netns};
 use crate::watched::{Startable, Watched};
-use bailiwick_layout::base::{self, Private, System};
-use bailiwick_layout::entries::Identity;
-use bailiwick_layout::fault::{Fault, Step};
-use bailiwick_layout::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
-use bailiwick_layout::programs::{Lookup, Programs};
-use bailiwick_layout::refusal::Refusal;
-use bailiwick_layout::shims::ToolChoice;
-use bailiwick_layout::{environment, grants, protected};
 
 /// How much may be written to the sandbox's own memory, in bytes, if the plan has no limit.
 const SCRATCH: u64 = 1 << 30;

@@ -10,6 +10,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Instant;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::refusal::Refusal;
 use bailiwick_policy::enforcement::{Aspect, Coverage, judge};
 use bailiwick_policy::plan::Plan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,8 +31,6 @@ use crate::status::Status;
 use crate::stdio::{self, Handed, Relays};
 use crate::sys::before_exec::{before_exec, hide_descriptors};
 use crate::sys::{privileges, seccomp};
-use bailiwick_layout::fault::{Fault, Step};
-use bailiwick_layout::refusal::Refusal;
 
 /// What a child holds itself to, besides its limits.
 #[derive(Debug, Default)]

@@ -11,6 +11,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::weakened;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs};
 use rustix::io::Errno;
@@ -19,9 +22,6 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
 use crate::sys::descriptors::inherited;
-use bailiwick_layout::fault::{Fault, Step};
-use bailiwick_layout::refusal::Refusal;
-use bailiwick_layout::weakened;
 
 /// The file system of pipes without a name.
 const PIPES: u32 = 0x5049_5045;

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use bailiwick_command::facts::Setting;
 use bailiwick_compile::{Egress, Target};
 use bailiwick_policy::enforcement::Requirement;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
-
-use bailiwick_command::facts::Setting;
 
 /// How an artifact is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bailiwick_command::moment::{Span, When};
 use bailiwick_journal::format::{Decision, Digest, Point, RecordKind, SessionId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::AnswerFormat;
-use bailiwick_command::moment::{Span, When};
 
 /// Arguments of `log`.
 #[derive(Debug, Args)]

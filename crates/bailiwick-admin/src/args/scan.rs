@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use bailiwick_command::facts::Setting;
 use clap::Args;
 
 use super::Format;
-use bailiwick_command::facts::Setting;
 
 /// Arguments of `scan`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]

@@ -1,6 +1,11 @@
 //! `bailiwick allows`: whether a manifest allows a request, and the line that decides.
 
 use annotate_snippets::Level;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::{json, snippet};
+use bailiwick_command::{facts, input};
 use bailiwick_manifest::{Checked, CheckedTool, ExplainedRequest};
 use bailiwick_policy::authority::{Authority, Request};
 use bailiwick_policy::capability::{Capability, FsActions};
@@ -11,12 +16,6 @@ use serde_json::json;
 
 use crate::args::Allows;
 use crate::planned::no_such_tool;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::facts;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
-use bailiwick_command::render::{json, snippet};
 
 /// The most lines that are shown for one answer.
 const SHOWN: usize = 3;

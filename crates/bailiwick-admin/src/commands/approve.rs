@@ -1,18 +1,17 @@
 //! `bailiwick approve`, `deny` and `pending`: a person's answer to a call that waits for one.
 
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::hook_records::act;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::user_state::state;
+use bailiwick_command::{facts, terminal};
 use bailiwick_guardrails::Consent;
 use bailiwick_guardrails::approvals::{self, Answer as Given, Answered, Pending};
 use serde_json::json;
 
 use crate::args::console::ConsentFor;
 use crate::args::guard::{Answer as Args, Pending as PendingArgs};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::hook_records::act;
-use bailiwick_command::render::{escape, json, style};
-use bailiwick_command::user_state::state;
-use bailiwick_command::{facts, terminal};
 
 pub(super) fn run(args: &Args, consent: Consent) -> anyhow::Result<Answer> {
     let (state, now) = (state()?, facts::now_us());

@@ -1,5 +1,10 @@
 //! `bailiwick check`: every finding of every file, or what each manifest may touch in all.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::facts::Setting;
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::{escape, json, snippet, style};
+use bailiwick_command::{facts, input};
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::capability::Capability;
@@ -8,12 +13,6 @@ use serde_json::{Value, json};
 
 use crate::args::{Check, Format};
 use crate::render::sarif;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::facts::Setting;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
-use bailiwick_command::render::{escape, json, snippet, style};
 
 /// The most lines of a summary.
 const SHOWN: usize = 24;

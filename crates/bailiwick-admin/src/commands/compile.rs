@@ -3,6 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, Out};
+use bailiwick_command::input::InputError;
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::{COMPILER, output};
 use bailiwick_compile::{Refusal, Target, TargetOptions};
 use bailiwick_policy::artifact::{Artifact, ArtifactFile, Provenance};
 use bailiwick_policy::enforcement::{Floor, Requirement};
@@ -12,12 +17,6 @@ use serde_json::{Value, json};
 
 use crate::args::compile::{ArtifactFormat, Compile};
 use crate::planned::{self, Planned, Unplanned};
-use bailiwick_command::COMPILER;
-use bailiwick_command::answer::{Answer, Exit, Out};
-use bailiwick_command::input::InputError;
-use bailiwick_command::output;
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, json, style};
 
 pub(super) fn run(args: &Compile) -> anyhow::Result<Answer> {
     let planned = match planned::plan(&args.manifest, args.tool.as_deref(), &args.host)? {

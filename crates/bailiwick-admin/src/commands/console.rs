@@ -10,19 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::console_presence::held_lock;
+use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
+use bailiwick_command::render::style;
+use bailiwick_command::user_state::state;
+use bailiwick_command::{facts, terminal};
 use bailiwick_console::{Console, ConsoleOptions, OneTimeCode};
 use bailiwick_door::{Listening, ServerTls, Token};
 use bailiwick_journal::private;
 
 use self::host::ThisHost;
 use crate::args::console::Console as Args;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::console_presence::held_lock;
-use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
-use bailiwick_command::render::style;
-use bailiwick_command::user_state::state;
-use bailiwick_command::{facts, terminal};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
     let state = state()?;

@@ -1,5 +1,8 @@
 //! `bailiwick coverage`: how well each sandbox would hold a manifest, side by side.
 
+use bailiwick_command::COMPILER;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::render::{escape, json, style};
 use bailiwick_compile::{Refusal, Target};
 use bailiwick_policy::artifact::Provenance;
 use bailiwick_policy::enforcement::{Aspect, Coverage as Held, Level, Precision};
@@ -8,9 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::args::compile::{Coverage, CoverageFormat};
 use crate::planned::{self, Planned};
-use bailiwick_command::COMPILER;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::render::{escape, json, style};
 
 /// The width of a column of the table.
 const WIDTH: usize = 11;

@@ -1,5 +1,9 @@
 //! `bailiwick diff`: what a change of a manifest allows that was not allowed before.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::{facts, input};
 use bailiwick_manifest::diff::{Diff as Comparison, Difference};
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::{Severity, Source};
@@ -7,11 +11,6 @@ use bailiwick_policy::finding::{Severity, Source};
 use crate::additions;
 use crate::args::{Diff, DiffFormat};
 use crate::render::{markdown, sarif};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
-use bailiwick_command::render::{escape, json, style};
 
 /// A file and what it declares.
 type Side = (Source, Snapshot);

@@ -7,6 +7,10 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::member_link::{MemberLink, block_on};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, fleet_rules, moment, terminal};
 use bailiwick_fleet::Hash;
 use bailiwick_fleet::entry::Role;
 use bailiwick_fleet::protocol::EnrolToken;
@@ -16,11 +20,6 @@ use bailiwick_member::identity::Identity;
 
 use super::fleet::{lease, role_word};
 use crate::args::fleet::{Enroll, Who};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::member_link::{MemberLink, block_on};
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, fleet_rules, moment, terminal};
 
 /// The largest token that is read.
 const MAX_TOKEN: u64 = 64 * 1024;

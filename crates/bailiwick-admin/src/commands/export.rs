@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bailiwick_broker::{SecretSource as _, Source};
-use bailiwick_command::listening::CancellationToken;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::listening::{CancellationToken, until_signalled};
+use bailiwick_command::{facts, terminal};
 use bailiwick_export::{
     Collector, Counts, CursorFile, ExportOptions, Exporter, Lines, LinesTarget, OtlpSetting, Sink, Step,
     otlp_setting,
@@ -16,10 +18,6 @@ use bailiwick_export::{
 use bailiwick_remote::Client;
 
 use crate::args::export::{Export, ExportFormat};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::listening::until_signalled;
-use bailiwick_command::{facts, terminal};
 
 /// How often a journal is looked at for more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -13,6 +13,9 @@ mod status;
 mod tokens;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::facts;
+use bailiwick_command::member_link::{MemberLink, block_on};
 use bailiwick_fleet::entry::Role;
 use bailiwick_member::enrol::{is_renewal_due, renew};
 use bailiwick_member::hub::HubError;
@@ -20,10 +23,6 @@ use bailiwick_member::identity::Identity;
 use bailiwick_member::now_ms;
 
 use crate::args::fleet::{Fleet, FleetCommand, MemberRole};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::member_link::{MemberLink, block_on};
 
 pub(super) fn run(args: &Fleet) -> anyhow::Result<Answer> {
     match &args.command {

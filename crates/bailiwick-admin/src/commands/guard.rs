@@ -7,6 +7,11 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::input::InputError;
+use bailiwick_command::output::{Draft, Existing};
+use bailiwick_command::render::{escape, json, snippet, style};
 use bailiwick_guardrails::{GUARDRAILS, Good, Policy, STARTER, STARTER_SCRIPT, Trust, lint, test_examples};
 use bailiwick_policy::finding::{Finding, Severity, Source};
 use serde_json::json;
@@ -14,12 +19,6 @@ use serde_json::json;
 use crate::args::Format;
 use crate::args::guard::{Guard, GuardCommand, GuardInit, Lint, Tested};
 use crate::render::sarif;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::input::InputError;
-use bailiwick_command::output::{Draft, Existing};
-use bailiwick_command::render::{escape, json, snippet, style};
 
 pub(super) fn run(args: Guard) -> anyhow::Result<Answer> {
     match args.command {

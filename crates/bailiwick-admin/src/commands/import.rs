@@ -1,15 +1,15 @@
 //! `bailiwick import`: a manifest drafted from what others say of a server already.
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, input, output, terminal};
 use bailiwick_learn::{ImportFrom, ImportOptions, import};
 use bailiwick_manifest::sensitive::SensitivePlaces;
 use bailiwick_policy::path::AbsPath;
 
 use crate::args::import::Import;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, input, output, terminal};
 
 pub(super) fn run(args: &Import) -> anyhow::Result<Answer> {
     let source = match input::read(&args.file) {

@@ -4,15 +4,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context as _;
-use bailiwick_manifest::Manifest;
-use bailiwick_policy::finding::Source;
-
-use crate::args::Init;
 use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_command::input::InputError;
 use bailiwick_command::output;
 use bailiwick_command::output::Existing;
 use bailiwick_command::render::{escape, style};
+use bailiwick_manifest::Manifest;
+use bailiwick_policy::finding::Source;
+
+use crate::args::Init;
 
 macro_rules! templates {
     ($($name:literal)+) => {

@@ -12,19 +12,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_clients::hooks::{AGENTS, Agent, HookFile, HookSettingsError};
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::installed::{kept_path, resolved};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, output};
 use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 pub(super) use self::undo_all::undo_all;
 use crate::args::guard::Install;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::installed::{kept_path, resolved};
-use bailiwick_command::output;
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, style};
 
 /// What a file was before, and what we made of it.
 #[derive(Debug, Serialize, Deserialize)]

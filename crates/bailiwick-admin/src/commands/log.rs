@@ -19,15 +19,15 @@ mod why;
 
 use std::path::PathBuf;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::format::SessionId;
 use bailiwick_journal::{Filter, JournalFault, sessions};
 
 use crate::args::log::{Log, LogCommand, Selection, Tail};
 use crate::render::event::Clock;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, terminal};
 
 /// Where the journal is, what is wanted of it, and how it is shown.
 struct Scope {

@@ -8,7 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bailiwick_command::listening::CancellationToken;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::listening::{CancellationToken, kept_from_sandboxes};
+use bailiwick_command::logins::token_file;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, input, terminal};
 use bailiwick_door::{
     Answer as HttpAnswer, DoorRules, Limits, Listening, Service, filled, plain, with_header,
 };
@@ -17,11 +21,6 @@ use bailiwick_remote::{Client, Endpoint, LoginRequest, PendingLogin};
 use tokio::sync::mpsc;
 
 use crate::args::login::{Login, Logout};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::listening::kept_from_sandboxes;
-use bailiwick_command::logins::token_file;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, input, terminal};
 
 /// Where the browser comes back to.
 const PATH: &str = "/callback";

@@ -12,13 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-
-use crate::args::ps::Logs;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out};
+use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out, refused};
 use bailiwick_command::render::escape;
 use bailiwick_command::server_logs::{directory, file_name};
 use bailiwick_command::terminal;
+
+use crate::args::ps::Logs;
 
 /// How often a log that is followed is looked at.
 const PAUSE: Duration = Duration::from_millis(100);

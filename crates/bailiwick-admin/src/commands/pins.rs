@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::pin_store::{PinFile, PinnedServer};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::terminal;
 use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_pins::Drift;
 
 use crate::args::pins::{Pins, PinsCommand};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::pin_store::{PinFile, PinnedServer};
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::terminal;
 
 pub(super) fn run(args: &Pins) -> anyhow::Result<Answer> {
     match &args.command {

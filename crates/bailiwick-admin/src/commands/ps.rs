@@ -1,15 +1,14 @@
 //! `bailiwick ps`: the wrapped servers and served sessions that run now.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::pin_store::PinFile;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::running::RunningServer;
+use bailiwick_command::{moment, running};
 use serde_json::json;
 
 use crate::args::ps::Ps;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::moment;
-use bailiwick_command::pin_store::PinFile;
-use bailiwick_command::render::{escape, json, style};
-use bailiwick_command::running;
-use bailiwick_command::running::RunningServer;
 
 pub(super) fn run(args: &Ps) -> anyhow::Result<Answer> {
     let servers = running::all()?;

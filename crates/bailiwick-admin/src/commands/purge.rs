@@ -8,13 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, running, terminal};
 
 use super::install::undo_all;
 use crate::args::purge::Purge;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, running, terminal};
 
 pub(super) fn run(args: &Purge) -> anyhow::Result<Answer> {
     let servers = running::all()?;

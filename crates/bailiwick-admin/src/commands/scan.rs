@@ -4,6 +4,11 @@ mod show;
 
 use std::path::Path;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::json;
+use bailiwick_command::terminal::Progress;
+use bailiwick_command::{facts, input};
 use bailiwick_manifest::Checked;
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::finding::{Finding, Findings, Source};
@@ -11,12 +16,6 @@ use bailiwick_scan::{Fault, Judgement, Options, Report, Stage, Subject};
 
 use crate::args::Format;
 use crate::args::scan::Scan;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::facts;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
-use bailiwick_command::render::json;
-use bailiwick_command::terminal::Progress;
 
 /// A scan and what it was compared with.
 struct Case {

@@ -5,14 +5,12 @@
 use std::fmt::Write as _;
 
 use bailiwick_broker::{SecretSource as _, Source};
-use serde_json::{Value, json};
-
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit, refused};
 use bailiwick_command::args::AnswerFormat;
 use bailiwick_command::args::secret::{Secret, SecretCommand};
 use bailiwick_command::render::{escape, style};
 use bailiwick_command::secret_sources::{KnownSecret, known};
+use serde_json::{Value, json};
 
 /// Reads each source of a secret. What there is to say of a value that can be used, or why there is none.
 fn check(secret: &KnownSecret) -> Result<Option<&'static str>, String> {

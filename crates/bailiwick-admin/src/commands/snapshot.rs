@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{input, output};
 use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot as Taken;
 
 use crate::args::Snapshot;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::input;
-use bailiwick_command::output;
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, style};
 
 pub(super) fn run(args: &Snapshot) -> anyhow::Result<Answer> {
     let (source, taken) = match input::snapshot(&args.file) {

@@ -3,15 +3,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use bailiwick_store::{ResolveOptions, ServerCommand, Store, StoreHost, foreign_source, split_command};
-
-use crate::args::store::{Store as Args, StoreCommand};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit, refused};
 use bailiwick_command::args::run::NameOptions;
 use bailiwick_command::packages::host;
 use bailiwick_command::render::{escape, style};
 use bailiwick_command::terminal;
+use bailiwick_store::{ResolveOptions, ServerCommand, Store, StoreHost, foreign_source, split_command};
+
+use crate::args::store::{Store as Args, StoreCommand};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
     match &args.command {

@@ -3,20 +3,19 @@
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Drawn, Exit, Out};
+use bailiwick_command::pin_store::PinFile;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::running::RunningServer;
+use bailiwick_command::terminal::ScreenSize;
+use bailiwick_command::user_state::state;
+use bailiwick_command::{facts, moment, running, terminal};
 use bailiwick_guardrails::approvals;
 use bailiwick_journal::format::{Decision, Record, RecordKind};
 use bailiwick_journal::{Filter, last_records, sessions};
 
 use super::ps::megabytes;
 use crate::args::console::Top;
-use bailiwick_command::answer::{Answer, Drawn, Exit, Out};
-use bailiwick_command::pin_store::PinFile;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::running;
-use bailiwick_command::running::RunningServer;
-use bailiwick_command::terminal::ScreenSize;
-use bailiwick_command::user_state::state;
-use bailiwick_command::{facts, moment, terminal};
 
 /// How many of the newest sessions are looked at for denials.
 const SESSIONS: usize = 16;

@@ -1,10 +1,5 @@
 //! `bailiwick trust`: a person's word that a directory's scripts may run as they are.
 
-use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
-use bailiwick_journal::format::{Decision, Event, RecordKind};
-use serde_json::json;
-
-use crate::args::guard::Trust as Args;
 use bailiwick_command::answer::{Answer, Exit, refused};
 use bailiwick_command::args::AnswerFormat;
 use bailiwick_command::hook_records::act;
@@ -12,6 +7,11 @@ use bailiwick_command::input::InputError;
 use bailiwick_command::render::{escape, json, style};
 use bailiwick_command::terminal;
 use bailiwick_command::user_state::state;
+use bailiwick_guardrails::{self, GUARDRAILS, State, Trust};
+use bailiwick_journal::format::{Decision, Event, RecordKind};
+use serde_json::json;
+
+use crate::args::guard::Trust as Args;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Answer> {
     let state = state()?;

@@ -3,11 +3,10 @@
 //! For programs a record is its line of the journal, member for member: what was read, `hash` included, whether or
 //! not it holds. For people, every text of an event is escaped: tools and servers write what they like.
 
-use bailiwick_journal::format::{Decision, Event, Record};
-use serde_json::Value;
-
 use bailiwick_command::moment;
 use bailiwick_command::render::{escape, style};
+use bailiwick_journal::format::{Decision, Event, Record};
+use serde_json::Value;
 
 /// The most characters of a text that one line shows.
 const SHOWN: usize = 200;

@@ -2,6 +2,7 @@
 //!
 //! Text of a manifest is always inside `<code>`, where it can mention no user and make no link.
 
+use bailiwick_command::render::{escape, style};
 use bailiwick_journal::JournalFault;
 use bailiwick_journal::format::Tamper;
 use bailiwick_manifest::diff::{Diff, Difference};
@@ -10,7 +11,6 @@ use bailiwick_policy::denial::DenialCode;
 use bailiwick_policy::finding::{Code, Severity};
 
 use crate::additions;
-use bailiwick_command::render::{escape, style};
 
 /// A comparison.
 pub(crate) fn diff(base: &Snapshot, new: &Snapshot, diff: &Diff, fails: bool) -> String {

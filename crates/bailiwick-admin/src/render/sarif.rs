@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use bailiwick_command::render::escape;
 use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_policy::finding::{Code, Finding, Severity, Source, Span};
 use serde_json::{Value, json};
-
-use bailiwick_command::render::escape;
 
 /// One result before it is numbered.
 pub(crate) struct SarifResult {

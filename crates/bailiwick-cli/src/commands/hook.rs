@@ -11,17 +11,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use bailiwick_clients::hooks::{Agent, Event, EventKind, Injection, Refusal};
-use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
-use bailiwick_policy::denial::{Denial, DenialCode};
-#[cfg(target_os = "linux")]
-use bailiwick_replica::{ServerIdentity, ServerRules};
-use serde_json::Value;
-
 use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_command::args::hook::Hook;
 #[cfg(target_os = "linux")]
 use bailiwick_command::fleet_rules;
 use bailiwick_command::{facts, hook_records as record, input, terminal};
+use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
+use bailiwick_policy::denial::{Denial, DenialCode};
+#[cfg(target_os = "linux")]
+use bailiwick_replica::{ServerIdentity, ServerRules};
+use serde_json::Value;
 
 /// The largest event that is read.
 const MAX_EVENT: u64 = 64 * 1024 * 1024;

@@ -19,6 +19,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, plain};
+use bailiwick_command::args::learn::{Learn, Watched};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::written_trees::{carry_over, list, trees};
+use bailiwick_command::{input, output, terminal};
 use bailiwick_learn::{Draft, Evidence, ToolCall, calls_of, draft, merged, provenance, render};
 use bailiwick_manifest::Manifest;
 
@@ -30,13 +36,6 @@ use self::recorded::given_calls;
 pub(crate) use self::replay::replay;
 use self::session::{Ran, generated, recorder, run_program, run_server};
 use self::subject::{Naming, Subject};
-use bailiwick_command::answer::plain;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::learn::{Learn, Watched};
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, json, style};
-use bailiwick_command::written_trees::{carry_over, list, trees};
-use bailiwick_command::{input, output, terminal};
 
 /// The most answers that are shown as different.
 const MOST_SHOWN: usize = 10;

@@ -20,6 +20,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::run::{Backend, Run};
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::written_trees::without_layer;
+use bailiwick_command::{facts, input, terminal};
 use bailiwick_compile::Target;
 use bailiwick_launch::{
     BrokerProcess, BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent,
@@ -34,12 +40,6 @@ pub(super) use self::leash::Governing;
 use self::leash::Leash;
 pub(super) use self::plan::PlannedRun;
 pub(super) use self::secrets::started as started_secrets;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::run::{Backend, Run};
-use bailiwick_command::fleet_rules::ServerInFleet;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::written_trees::without_layer;
-use bailiwick_command::{facts, input, terminal};
 
 /// What this host has for every sandbox, looked at on a thread of its own while the command line is read and the plan is made.
 pub(crate) type LookedAhead = Option<JoinHandle<System>>;

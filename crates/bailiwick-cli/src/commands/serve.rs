@@ -15,6 +15,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::input::InputError;
+use bailiwick_command::listening::PARTING;
+use bailiwick_command::output::real_path;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::running::{RunningFile, RunningServer};
+use bailiwick_command::user_state::state;
+use bailiwick_command::{companion, facts, terminal};
 use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
 use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
@@ -32,17 +42,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::authority::Granted;
 pub(super) use self::http::{announce, fresh_token};
 use super::run::started_secrets;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::serve::Serve;
-use bailiwick_command::fleet_rules::ServerInFleet;
-use bailiwick_command::input::InputError;
-use bailiwick_command::listening::PARTING;
-use bailiwick_command::output::real_path;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::running::{RunningFile, RunningServer};
-use bailiwick_command::user_state::state;
-use bailiwick_command::{companion, facts, terminal};
 
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();

@@ -28,6 +28,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, plain};
+use bailiwick_command::args::run::Run;
+use bailiwick_command::args::wrap::{GateMode, Isolate, Restart, Wrap};
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipes, Recorder};
@@ -44,12 +50,6 @@ use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
-use bailiwick_command::answer::{Answer, Exit, plain};
-use bailiwick_command::args::run::Run;
-use bailiwick_command::args::wrap::{GateMode, Isolate, Restart, Wrap};
-use bailiwick_command::fleet_rules::ServerInFleet;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{facts, terminal};
 
 /// Said at every start that only records what the gate says.
 const AUDIT: &str = "AUDIT MODE: calls that the manifest refuses or asks about are LET THROUGH and recorded as `would-deny`; the \

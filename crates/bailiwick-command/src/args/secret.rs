@@ -2,10 +2,9 @@
 
 use clap::{Args, Subcommand};
 
+use super::AnswerFormat;
 #[cfg(target_os = "linux")]
 pub use bailiwick_broker::NamedSource;
-
-use super::AnswerFormat;
 
 /// Elsewhere nothing brokers a secret, so nothing reads the text.
 #[cfg(not(target_os = "linux"))]

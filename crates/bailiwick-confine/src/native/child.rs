@@ -8,6 +8,9 @@ use std::convert::Infallible;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::{Attributes, Identity, LayerPlace, LayoutEntry, Mount};
+use bailiwick_layout::fault::Step;
+use bailiwick_layout::weakened;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
@@ -22,9 +25,6 @@ use crate::limits;
 use crate::stdio::Handed;
 use crate::sys::mount::{copy, restrict_alone};
 use crate::sys::{clone, descriptors, privileges, seccomp};
-use bailiwick_layout::entries::{Attributes, Identity, LayerPlace, LayoutEntry, Mount};
-use bailiwick_layout::fault::Step;
-use bailiwick_layout::weakened;
 
 /// A step that failed, and at which entry.
 struct Failure {

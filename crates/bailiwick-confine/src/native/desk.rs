@@ -27,6 +27,7 @@ pub(super) mod text;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::Identity;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::DecInt;
@@ -38,7 +39,6 @@ use super::guarded::Guarded;
 use super::image;
 use crate::control;
 use crate::sys::notify::{self, TrappedCall};
-use bailiwick_layout::entries::Identity;
 
 /// How many opens of a FIFO may wait for its other end at one time.
 const WAITING: usize = 32;

@@ -10,17 +10,17 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use bailiwick_layout::base::Private;
+use bailiwick_layout::grants::{self, to_path};
+use bailiwick_layout::ground::HostGround;
+use bailiwick_layout::layout::{HostKind, Layout, relative};
+use bailiwick_layout::refusal::Refusal;
 use bailiwick_policy::plan::Plan;
 use bailiwick_policy::run_later::{self, Ground, Opened, is_users_home};
 use rustix::io::Errno;
 
 use super::desk::text::{Text, lies_in};
 use crate::landlock::{self, Access, Rule, Ruleset};
-use bailiwick_layout::base::Private;
-use bailiwick_layout::grants::{self, to_path};
-use bailiwick_layout::ground::HostGround;
-use bailiwick_layout::layout::{HostKind, Layout, relative};
-use bailiwick_layout::refusal::Refusal;
 
 /// Where private directories are said to lie: nothing of the host does, and no name is judged there.
 pub(super) const PRIVATE: &[u8] = b"/\x01private";

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bailiwick_layout::entries::LayoutEntry;
 use rustix::process::Resource;
 
 use super::guarded::Guarded;
@@ -12,7 +13,6 @@ use crate::landlock::{Access, Ruleset};
 use crate::stdio::Handed;
 use crate::sys::clone::{Program, Stack};
 use crate::sys::netns;
-use bailiwick_layout::entries::LayoutEntry;
 
 /// What the child is told.
 pub(crate) struct Image {

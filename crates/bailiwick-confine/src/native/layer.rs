@@ -16,14 +16,14 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::{Attributes, LayerPlace};
+use bailiwick_layout::fault::Step;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 
 use super::desk::text::Text;
 use crate::sys::mount::{copy, restrict_alone};
-use bailiwick_layout::entries::{Attributes, LayerPlace};
-use bailiwick_layout::fault::Step;
 
 const MOUNTED: &CStr = c".bailiwick-layers";
 /// How many entries a copy may have.

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use bailiwick_command::hook_records::act;
+use bailiwick_command::output::Existing;
+use bailiwick_command::pin_store::{PinFile, PinnedServer};
+use bailiwick_command::started::only_shipped;
+use bailiwick_command::{facts, output, running, terminal};
 use bailiwick_console::{ConsoleHost, HostFault, ManifestPlace, OneTimeCode};
 use bailiwick_journal::format::Event;
 use bailiwick_pins::{PinnedSubject, ServerSurface};
@@ -12,12 +17,6 @@ use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
 
 use crate::commands::{pins, ps};
-use bailiwick_command::hook_records::act;
-use bailiwick_command::output;
-use bailiwick_command::output::Existing;
-use bailiwick_command::pin_store::{PinFile, PinnedServer};
-use bailiwick_command::started::only_shipped;
-use bailiwick_command::{facts, running, terminal};
 
 /// This machine, and the manifests of the sessions that were seen to run.
 #[derive(Debug)]

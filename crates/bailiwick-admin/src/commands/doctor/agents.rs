@@ -10,13 +10,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use bailiwick_clients::hooks::{AGENTS, Agent};
-use serde_json::{Value, json};
-
 use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_command::args::AnswerFormat;
 use bailiwick_command::hook_records::last_event;
 use bailiwick_command::render::{escape, json as render, style};
 use bailiwick_command::{facts, moment};
+use serde_json::{Value, json};
 
 /// What was found about one settings file.
 struct Found {

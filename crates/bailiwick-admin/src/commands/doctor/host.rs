@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::{escape, json, style};
 use bailiwick_confine::host::Abilities;
 use bailiwick_launch::{Backend, Command, Exit as Ended, Launch, LaunchError, Recorder, Status, Stdio};
 use bailiwick_policy::authority::Authority;
@@ -14,10 +17,6 @@ use bailiwick_policy::enforcement::{Coverage, Level};
 use bailiwick_policy::facts::HostFacts;
 use bailiwick_policy::plan::Plan;
 use serde_json::{Value, json};
-
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::{escape, json, style};
 
 /// One thing that a confined program tried.
 struct Tried {

@@ -2,17 +2,16 @@
 //!
 //! An answer names the arguments that were shown: the hub refuses one for others. What is shown was redacted by the machine.
 
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::member_link::{MemberLink, block_on};
+use bailiwick_command::render::{escape, json as render_json, style};
+use bailiwick_command::{moment, terminal};
 use bailiwick_fleet::protocol::{ApprovalAnswer, ApprovalStatus, PendingApproval};
 use serde_json::json;
 
 use super::FleetFault;
 use crate::args::fleet::Approve;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::member_link::{MemberLink, block_on};
-use bailiwick_command::render::{escape, json as render_json, style};
-use bailiwick_command::{moment, terminal};
 
 pub(super) fn run(link: &MemberLink, args: &Approve) -> Result<Answer, FleetFault> {
     let waiting: Vec<PendingApproval> = block_on(link.hub.get("/v1/approvals"))??;

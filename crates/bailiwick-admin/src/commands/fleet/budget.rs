@@ -1,15 +1,15 @@
 //! `bailiwick fleet budget`: what machines may spend together.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::member_link::{MemberLink, block_on};
+use bailiwick_command::render::{escape, json as render_json, style};
 use bailiwick_fleet::admin::{BudgetRow, BudgetWish};
 use bailiwick_fleet::protocol::BudgetUnit;
 use serde_json::json;
 
 use super::FleetFault;
 use crate::args::fleet::{Budget, Unit};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::member_link::{MemberLink, block_on};
-use bailiwick_command::render::{escape, json as render_json, style};
 
 pub(super) fn run(link: &MemberLink, args: &Budget) -> Result<Answer, FleetFault> {
     if let (Some(name), Some(total)) = (&args.name, args.total) {

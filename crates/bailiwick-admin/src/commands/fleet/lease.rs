@@ -1,11 +1,9 @@
 //! `bailiwick fleet lease --return`: what this machine has of the fleet's budgets goes back.
 
-use bailiwick_member::lease::{self, Purse};
-
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit, refused};
 use bailiwick_command::member_link::{MemberLink, block_on, lease_directory, machine};
 use bailiwick_command::render::style;
+use bailiwick_member::lease::{self, Purse};
 
 pub(super) fn run() -> anyhow::Result<Answer> {
     let Some(link) = machine()? else {

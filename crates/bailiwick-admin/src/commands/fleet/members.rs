@@ -1,5 +1,10 @@
 //! `bailiwick fleet ls`, `diff` and `audit`: members, what they run, in what they differ, and who changed what.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::member_link::{MemberLink, block_on};
+use bailiwick_command::moment;
+use bailiwick_command::render::{escape, json as render_json, style};
 use bailiwick_fleet::admin::AuditRow;
 use bailiwick_fleet::inventory::{Difference, differences};
 use bailiwick_fleet::protocol::{InventoryServer, MemberRow};
@@ -7,11 +12,6 @@ use serde_json::json;
 
 use super::{FleetFault, role_word};
 use crate::args::fleet::{Audit, Members};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::member_link::{MemberLink, block_on};
-use bailiwick_command::moment;
-use bailiwick_command::render::{escape, json as render_json, style};
 
 /// How many members a hub answers at once.
 const PAGE: usize = 200;

@@ -4,6 +4,10 @@
 
 use std::path::Path;
 
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::input;
+use bailiwick_command::member_link::{MemberLink, block_on, package_of};
+use bailiwick_command::render::{escape, style};
 use bailiwick_fleet::Hash;
 use bailiwick_fleet::entry::{Bundle, Entry, EntryBody, Grant, Pin, Rule, RuleFormat, Scope};
 use bailiwick_fleet::protocol::Appended;
@@ -11,11 +15,6 @@ use bailiwick_member::{draw_id, now_ms};
 
 use super::FleetFault;
 use crate::args::fleet::{Publish, Published, ScopeOptions};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::input;
-use bailiwick_command::member_link::{MemberLink, block_on, package_of};
-use bailiwick_command::render::{escape, style};
 
 pub(super) fn run(link: &MemberLink, args: &Publish) -> Result<Answer, FleetFault> {
     let (what, body) = match &args.what {

@@ -1,16 +1,15 @@
 //! `bailiwick fleet revoke` and `lift`: what is not honoured any more, on every machine.
 
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::member_link::{MemberLink, package_of};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::terminal;
 use bailiwick_fleet::entry::{EntryBody, Lift as LiftEntry, Revocation, Target};
 use bailiwick_member::draw_id;
 
 use super::FleetFault;
 use super::publish::append;
 use crate::args::fleet::{Lift, Revoke, RevokedKind};
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::member_link::{MemberLink, package_of};
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::terminal;
 
 pub(super) fn run(link: &MemberLink, args: &Revoke) -> Result<Answer, FleetFault> {
     let target = target(args)?;

@@ -1,5 +1,10 @@
 //! `bailiwick fleet status`: who this machine and this person are, whether a hub answers, and what leases are held.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::member_link::{block_on, lease_directory};
+use bailiwick_command::render::{escape, json as render_json, style};
+use bailiwick_command::{facts, fleet_rules, moment};
 use bailiwick_fleet::protocol::MemberRow;
 use bailiwick_member::hub::{Hub, HubError};
 use bailiwick_member::identity::Identity;
@@ -9,11 +14,6 @@ use serde_json::{Value, json};
 
 use super::budget::unit_word;
 use super::role_word;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::member_link::{block_on, lease_directory};
-use bailiwick_command::render::{escape, json as render_json, style};
-use bailiwick_command::{facts, fleet_rules, moment};
 
 pub(super) fn run(format: AnswerFormat) -> anyhow::Result<Answer> {
     let directories = [facts::fleet_dir(), facts::fleet_person_dir()];

@@ -1,12 +1,12 @@
 //! `bailiwick fleet token` and `admit`: who may join.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::member_link::{MemberLink, block_on};
+use bailiwick_command::render::{escape, style};
 use bailiwick_fleet::admin::{SubjectAnswer, SubjectRequest, TokenAnswer, TokenRequest};
 
 use super::{FleetFault, role_of};
 use crate::args::fleet::{Admit, Token};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::member_link::{MemberLink, block_on};
-use bailiwick_command::render::{escape, style};
 
 /// Prints a token, and nothing else: it goes into a file or a pipe.
 pub(super) fn make(link: &MemberLink, args: &Token) -> Result<Answer, FleetFault> {

@@ -7,15 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bailiwick_clients::hooks::{EventKind, GENERIC};
-use bailiwick_guardrails::{Asking, Decision, InjectedMessage, State, Trust, Watch, trustable};
-use serde_json::{Value, json};
-
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::answer::{Answer, Exit, refused};
 use bailiwick_command::args::AnswerFormat;
 use bailiwick_command::facts;
 use bailiwick_command::render::{escape, json as render, style};
 use bailiwick_command::user_state::state;
+use bailiwick_guardrails::{Asking, Decision, InjectedMessage, State, Trust, Watch, trustable};
+use serde_json::{Value, json};
 
 pub(super) fn run(dir: &Path, events: &Path, format: AnswerFormat) -> anyhow::Result<Answer> {
     let text = match std::fs::read_to_string(events) {

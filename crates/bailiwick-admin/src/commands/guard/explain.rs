@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::facts;
+use bailiwick_command::render::{escape, json, style};
 use bailiwick_guardrails::Verdict;
 use bailiwick_guardrails::rules_file::Action;
 use bailiwick_guardrails::{Found, GUARDRAILS, Look, Protected, ToolCall, fresh};
@@ -11,10 +15,6 @@ use bailiwick_shell::classes::Setting;
 use serde_json::{Value, json};
 
 use crate::args::guard::Explain;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::facts;
-use bailiwick_command::render::{escape, json, style};
 
 /// How much of a rule's target is shown.
 const MAX_TARGET: usize = 48;

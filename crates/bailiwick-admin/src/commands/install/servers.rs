@@ -14,15 +14,14 @@ use anyhow::Context as _;
 use bailiwick_clients::{
     Base, CLIENTS, Client, CommandPrefix, EntryChange, Server, SettingsPlace, servers, unwrap, wrap,
 };
+use bailiwick_command::answer::{Answer, Exit, Out, refused};
+use bailiwick_command::facts;
+use bailiwick_command::installed::kept_path;
+use bailiwick_command::render::{escape, style};
 use serde::{Deserialize, Serialize};
 
 use super::{unified, write};
 use crate::args::guard::Install;
-use bailiwick_command::answer::refused;
-use bailiwick_command::answer::{Answer, Exit, Out};
-use bailiwick_command::facts;
-use bailiwick_command::installed::kept_path;
-use bailiwick_command::render::{escape, style};
 
 /// What undoes the changes of one file.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bailiwick_clients::CLIENTS;
+use bailiwick_command::answer::{Answer, Exit, Out};
+use bailiwick_command::facts;
 use serde::Deserialize;
 
 use super::known_settings;
 use crate::args::guard::Install;
-use bailiwick_command::answer::{Answer, Exit, Out};
-use bailiwick_command::facts;
 
 /// What `install` keeps of a file, as far as it is needed to find the file.
 #[derive(Deserialize)]

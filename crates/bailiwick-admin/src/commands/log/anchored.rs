@@ -4,15 +4,15 @@
 //! log yet. Fails closed when: the log cannot be read or is not what was signed, or it has no head of the machine.
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::member_link::block_on;
+use bailiwick_command::render::{escape, style};
 use bailiwick_journal::format::{Digest, Point, SessionId};
 use bailiwick_member::anchor::{LogSource, anchored};
 use bailiwick_member::identity::Identity;
 use serde_json::{Value, json};
 
 use crate::args::log::Verify;
-use bailiwick_command::facts;
-use bailiwick_command::member_link::block_on;
-use bailiwick_command::render::{escape, style};
 
 /// What the fleet's log has of a machine's journal.
 pub(super) struct AnchoredHeads {

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out};
+use bailiwick_command::output::{Draft, Existing};
+use bailiwick_command::render::{escape, style};
 use bailiwick_journal::{Found, JournalFault, records};
 use serde_json::json;
 
 use super::{Scope, complaint, unreadable};
 use crate::render::event;
-use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out};
-use bailiwick_command::output::{Draft, Existing};
-use bailiwick_command::render::{escape, style};
 
 pub(super) fn run(scope: &Scope, out: Option<&Path>) -> anyhow::Result<Answer> {
     let found = match records(&scope.dir, scope.filter.clone()) {

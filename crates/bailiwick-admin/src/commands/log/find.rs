@@ -1,11 +1,11 @@
 //! Finding one event by its name.
 
+use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{Filter, JournalFault, records};
 
 use super::{Scope, refusal, unreadable};
 use crate::args::log::EventName;
-use bailiwick_command::answer::{Answer, Exit};
 
 /// An event among those it belongs to.
 pub(super) struct Family {

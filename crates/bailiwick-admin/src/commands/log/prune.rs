@@ -1,14 +1,14 @@
 //! `bailiwick log prune`: retention. Removes old segments behind signed tombstones.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::{moment, terminal};
 use bailiwick_journal::{Retained, retain};
 use serde_json::{Value, json};
 
 use super::{Scope, refusal};
 use crate::args::log::Prune;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::{escape, json, style};
-use bailiwick_command::{moment, terminal};
 
 pub(super) fn run(scope: &Scope, args: &Prune) -> anyhow::Result<Answer> {
     let before = scope.now.saturating_sub(args.older_than.0);

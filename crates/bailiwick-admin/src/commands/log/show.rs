@@ -1,14 +1,14 @@
 //! `bailiwick log show`: one event whole, what caused it and what it caused.
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::json;
 use serde_json::json;
 
 use super::Scope;
 use super::find::{self, Family};
 use crate::args::log::EventName;
 use crate::render::event;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::json;
 
 pub(super) fn run(scope: &Scope, name: &EventName) -> Answer {
     let family = match find::family(scope, name) {

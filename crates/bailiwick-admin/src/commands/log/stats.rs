@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::moment;
+use bailiwick_command::render::{json, style};
 use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{JournalFault, records, sessions};
 use serde_json::{Value, json};
 
 use super::{Scope, complaint, unreadable};
 use crate::render::event;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::moment;
-use bailiwick_command::render::{json, style};
 
 /// The most rows of one count that are shown to people.
 const SHOWN: usize = 10;

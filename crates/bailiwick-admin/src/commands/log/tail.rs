@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::format::{Record, SessionId};
 use bailiwick_journal::{Follow, Found, JournalFault, last_records};
 
 use super::{Scope, complaint, unreadable};
 use crate::render::event::{self, Clock};
-use bailiwick_command::answer::{Answer, Chunk, Exit, Flow, Out};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::{facts, terminal};
 
 /// How often a journal that is followed is looked at.
 const PAUSE: Duration = Duration::from_millis(100);

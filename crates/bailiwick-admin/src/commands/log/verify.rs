@@ -3,6 +3,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::terminal;
 use bailiwick_journal::{
     Expected, JournalFault, Problem, Report, SessionReport, local_fingerprint, verify, verify_watched,
 };
@@ -11,10 +15,6 @@ use serde_json::{Value, json};
 use super::anchored::{self, AnchoredHeads};
 use super::{Scope, refusal, unreadable};
 use crate::args::log::{Head, Verify};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::{escape, json, style};
-use bailiwick_command::terminal;
 
 /// The most sessions that are listed for people.
 const SHOWN: usize = 20;

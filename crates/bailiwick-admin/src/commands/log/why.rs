@@ -5,6 +5,9 @@
 
 mod remedy;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::render::{escape, json, style};
 use bailiwick_journal::format::{Decision, Event, Record, RecordKind};
 use bailiwick_policy::authority::Axis;
 use bailiwick_policy::capability::{Capability, FsActions};
@@ -16,9 +19,6 @@ use super::find::{self, Family};
 use super::{Scope, refusal};
 use crate::args::log::EventName;
 use crate::render::event;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::render::{escape, json, style};
 
 /// A denial, explained.
 struct Why<'a> {

@@ -1,12 +1,12 @@
 //! A scan as text, JSON and SARIF.
 
+use bailiwick_command::render::{escape, json, snippet, style};
 use bailiwick_policy::finding::{Finding, Severity, Source};
 use bailiwick_scan::{CodeSpan, Deeds, Report, Tool, Unknown, Use};
 use serde_json::{Value, json};
 
 use super::Case;
 use crate::render::sarif;
-use bailiwick_command::render::{escape, json, snippet, style};
 
 /// The most uses of one tool that are shown.
 const SHOWN: usize = 40;

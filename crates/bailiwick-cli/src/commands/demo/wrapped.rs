@@ -12,14 +12,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::packages::host;
+use bailiwick_command::render::{escape, style};
 use bailiwick_store::{
     InstalledServer, ResolveOptions, ServerCommand, Store, shipped_manifest, split_command,
 };
 use serde_json::{Value, json};
-
-use bailiwick_command::facts;
-use bailiwick_command::packages::host;
-use bailiwick_command::render::{escape, style};
 
 const IDENTITY: &str = "npm:@modelcontextprotocol/server-filesystem";
 const LAUNCHER: [&str; 3] = ["npx", "-y", "@modelcontextprotocol/server-filesystem"];

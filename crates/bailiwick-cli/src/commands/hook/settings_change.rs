@@ -7,7 +7,6 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_clients::hooks::Agent;
-
 use bailiwick_command::installed::was_installed;
 
 /// Why a changed file is not to be loaded, if it is not.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use bailiwick_learn::Evidence;
-
 use bailiwick_command::args::learn::Watched;
 use bailiwick_command::render::escape;
 use bailiwick_command::terminal;
+use bailiwick_learn::Evidence;
 
 /// Words of `--net` that are no hosts.
 const ASK: &str = "ask";

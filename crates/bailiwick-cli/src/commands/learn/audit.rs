@@ -5,6 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Audit;
+use bailiwick_command::companion;
+use bailiwick_command::render::{escape, style};
 use bailiwick_learn::{Draft, Evidence, draft};
 use bailiwick_manifest::Manifest;
 use serde_json::Value;
@@ -15,10 +19,6 @@ use super::recorded::given_calls;
 use super::session::Ran;
 use super::subject::{Naming, Subject};
 use super::{Drive, watch};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::learn::Audit;
-use bailiwick_command::companion;
-use bailiwick_command::render::{escape, style};
 
 /// Runs it.
 pub(crate) fn audit(args: &Audit) -> anyhow::Result<Answer> {

@@ -1,6 +1,11 @@
 //! `bailiwick replay`: the same calls free and held to a manifest.
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Replay;
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{output, pinned_files, terminal, verified};
 use bailiwick_launch::Exit as Ended;
 use bailiwick_learn::{INCOMPLETE, with_root_line};
 use bailiwick_store::with_host_values;
@@ -11,12 +16,6 @@ use super::plan::{Setup, plan_of};
 use super::recorded::given_calls;
 use super::session::{Held, comparable, generated, recorder, run_held, run_program, run_server};
 use super::subject::{Naming, Subject};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::learn::Replay;
-use bailiwick_command::output::Existing;
-use bailiwick_command::render::{escape, style};
-use bailiwick_command::{output, terminal};
-use bailiwick_command::{pinned_files, verified};
 
 /// Runs it.
 pub(crate) fn replay(args: &Replay) -> anyhow::Result<Answer> {

@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::terminal::Progress;
 use bailiwick_journal::SharedJournal;
 use bailiwick_launch::{
     Access, AccessKind, Accesses, BrokeredInside, Command, Exit, Launch, Launched, Layer, NetworkEvent,
@@ -22,8 +24,6 @@ use serde_json::Value;
 use super::names;
 use super::plan::environment;
 use super::subject::Subject;
-use bailiwick_command::facts;
-use bailiwick_command::terminal::Progress;
 
 /// How much of what a server says on stderr is kept, to be shown if it fails.
 const KEPT: usize = 2_000;

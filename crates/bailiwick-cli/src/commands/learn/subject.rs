@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::packages::{fetch, host};
 use bailiwick_store::{
     InstalledServer, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost, code_of_command,
     foreign_source, split_command,
 };
-
-use bailiwick_command::args::learn::Watched;
-use bailiwick_command::packages::{fetch, host};
 
 /// A program that is to be watched.
 pub(super) struct Subject {

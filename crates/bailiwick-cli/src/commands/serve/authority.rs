@@ -6,6 +6,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::facts::Setting;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::grant_file::GrantFile;
+use bailiwick_command::input::InputError;
+use bailiwick_command::{facts, fleet_rules, input};
 use bailiwick_manifest::caveats::Caveats;
 use bailiwick_manifest::{Checked, CheckedTool, Manifest};
 use bailiwick_policy::authority::Authority;
@@ -14,15 +21,6 @@ use bailiwick_policy::lattice::CountBound;
 use bailiwick_replica::ServerIdentity;
 
 use super::refused;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::serve::Serve;
-use bailiwick_command::facts;
-use bailiwick_command::facts::Setting;
-use bailiwick_command::fleet_rules;
-use bailiwick_command::fleet_rules::ServerInFleet;
-use bailiwick_command::grant_file::GrantFile;
-use bailiwick_command::input;
-use bailiwick_command::input::InputError;
 
 /// Variables that hold caveats, in this order.
 const VARIABLES: [&str; 2] = ["BAILIWICK_CAVEATS", "AGENT_BRIDLE_CAVEATS"];

@@ -9,6 +9,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::AnswerFormat;
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::facts;
+use bailiwick_command::render::{escape, json, style};
 use bailiwick_guard::tools::shell_plan;
 use bailiwick_guard::{BrokerProcess, Registry, Session};
 use bailiwick_journal::{Journal, new_session};
@@ -18,11 +23,6 @@ use bailiwick_policy::lattice::CountBound;
 use serde_json::{Value, json};
 
 use super::{Granted, journal_dir, session, with_tools};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::AnswerFormat;
-use bailiwick_command::args::serve::Serve;
-use bailiwick_command::facts;
-use bailiwick_command::render::{escape, json, style};
 
 /// Tools that start programs, and so run in the sandbox.
 const SANDBOXED: [&str; 1] = ["shell"];

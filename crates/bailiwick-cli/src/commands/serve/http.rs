@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 
 use anyhow::Context as _;
+use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
+use bailiwick_command::{facts, terminal};
 use bailiwick_door::{Limits, Listening, Token, TokenFile};
 use bailiwick_mcp::http::{PATH, serve};
 use bailiwick_mcp::{CancellationToken, Server};
-
-use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
-use bailiwick_command::{facts, terminal};
 
 /// Serves until a signal ends the server; the reason of the end.
 pub(super) fn speak(

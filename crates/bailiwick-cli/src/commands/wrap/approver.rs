@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bailiwick_command::{console_presence, facts};
 use bailiwick_fleet::Hash;
 use bailiwick_guard::{Approver, Call, Consent};
 use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
@@ -27,8 +28,6 @@ use serde_json::{Value, json};
 use super::WrappedServer;
 use super::fleet::FleetPart;
 use super::pins::KeptPins;
-use bailiwick_command::console_presence;
-use bailiwick_command::facts;
 
 /// The longest arguments that a person is asked about at a client: what is shown is what runs.
 const MAX_SHOWN: usize = 4_000;

@@ -10,6 +10,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::packages::host_without;
+use bailiwick_command::secret_sources::source_variables;
+use bailiwick_command::started::{FoundManifest, StartedServer, by_identity, named, of_project};
+use bailiwick_command::{facts, verified};
 use bailiwick_manifest::Manifest;
 use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot;
@@ -17,14 +23,6 @@ use bailiwick_policy::finding::Source;
 use bailiwick_remote::Endpoint;
 use bailiwick_replica::ServerIdentity;
 use bailiwick_store::{ProjectCode, with_host_values};
-
-use bailiwick_command::args::wrap::Wrap;
-use bailiwick_command::facts;
-use bailiwick_command::fleet_rules::ServerInFleet;
-use bailiwick_command::packages::host_without;
-use bailiwick_command::secret_sources::source_variables;
-use bailiwick_command::started::{FoundManifest, StartedServer, by_identity, named, of_project};
-use bailiwick_command::verified;
 
 /// A server, its manifest with all values, and the command that starts it.
 pub(super) struct ChosenServer {

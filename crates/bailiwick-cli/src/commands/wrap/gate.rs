@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::plain;
+use bailiwick_command::args::wrap::{GateMode, Wrap};
+use bailiwick_command::facts;
+use bailiwick_command::user_state::state;
 use bailiwick_guard::{Registry, RegistryBuilder, Rules, Session};
 use bailiwick_journal::{Journal, Redaction};
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
@@ -16,10 +20,6 @@ use super::approver::Approvals;
 use super::pins::KeptPins;
 use super::secret::given_secret;
 use crate::commands::serve::guarded;
-use bailiwick_command::answer::plain;
-use bailiwick_command::args::wrap::{GateMode, Wrap};
-use bailiwick_command::facts;
-use bailiwick_command::user_state::state;
 
 /// Tools, grant and secrets of one server.
 pub(super) struct Gate {

@@ -6,6 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::logins::token_file;
 use bailiwick_journal::Journal;
 use bailiwick_mcp::relay::remote::{RemoteServer, converse};
 use bailiwick_mcp::relay::{RelayCounts, RelayEnd, RelayStreams, relay as relay_messages};
@@ -19,9 +22,6 @@ use super::gate::Gate;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use super::supervise::Signals;
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::wrap::Wrap;
-use bailiwick_command::logins::token_file;
 
 /// Bytes on their way between the relay and the connection.
 const BUFFER: usize = 64 * 1024;

@@ -7,6 +7,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::{Isolate, Wrap};
 use bailiwick_journal::Journal;
 use bailiwick_launch::Exit as Ended;
 use bailiwick_manifest::{Checked, ToolState};
@@ -24,8 +26,6 @@ use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
 use super::supervise::{BUFFER, PARTING, Signals, exit_code};
-use bailiwick_command::answer::{Answer, Exit};
-use bailiwick_command::args::wrap::{Isolate, Wrap};
 
 /// Refuses to start a server again that may keep something in its process.
 ///

@@ -2,7 +2,6 @@
 
 use anyhow::Context as _;
 use bailiwick_broker::SecretSource as _;
-
 use bailiwick_command::args::secret::SecretOptions;
 
 /// The one secret that was given: its name and its value.

@@ -11,11 +11,10 @@ use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bailiwick_mcp::relay::Redactor;
-
 use bailiwick_command::render::escape;
 use bailiwick_command::server_logs::{directory, file_name};
 use bailiwick_command::terminal;
+use bailiwick_mcp::relay::Redactor;
 
 /// A log that is larger becomes the old one, and a new one begins.
 const LARGEST: u64 = 1024 * 1024;

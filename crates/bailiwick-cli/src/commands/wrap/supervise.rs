@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bailiwick_command::answer::{Answer, Exit};
 use bailiwick_journal::Journal;
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
 use bailiwick_mcp::relay::isolate::{BaseStreams, isolate};
@@ -34,7 +35,6 @@ use super::isolate::{ToolInstances, all_ended};
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
-use bailiwick_command::answer::{Answer, Exit};
 
 /// How long a server may take to end by itself, and then after it was asked.
 const GRACE: Duration = Duration::from_secs(2);
