@@ -2,6 +2,10 @@
 
 use bailiwick_admin::Watchers;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> std::process::ExitCode {
     bailiwick_admin::bailiwick_admin(&Watchers {
         learn: bailiwick_cli::learn,
