@@ -26,6 +26,7 @@ pub(crate) enum Command {
 }
 
 /// What became of a line.
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub(crate) enum Read {
     /// It is a command of this program.
     Here(Command, ColorChoice),

@@ -8,6 +8,7 @@ use std::path::Path;
 /// The caller as programs are told of it.
 #[derive(Debug, Clone)]
 pub struct Account {
+    /// The name of the user.
     pub user: String,
     group: String,
     user_id: u32,
