@@ -30,8 +30,7 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     for program in programs {
         let to = copy.path().join(Path::new(program).file_name().unwrap());
-        std::fs::copy(program, &to).unwrap();
-        copy_companion(Path::new(program), &to);
+        copy_program(Path::new(program), &to);
     }
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
@@ -47,10 +46,14 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     assert!(text.contains("test result: ok.") && !text.contains(" 0 passed"), "{text}");
 }
 
-/// Copies the program that another one becomes for the commands that run no tool, if it has one.
-fn copy_companion(program: &Path, to: &Path) {
+/// Copies a program, and the one that it becomes for the commands that are awaited by a person alone, if it has one.
+///
+/// # Panics
+/// If one of them cannot be copied.
+pub fn copy_program(program: &Path, to: &Path) {
     let admin =
         |program: &Path| program.with_file_name(format!("{}-admin", program.file_name().unwrap().display()));
+    std::fs::copy(program, to).unwrap();
     if admin(program).is_file() {
         std::fs::copy(admin(program), admin(to)).unwrap();
     }

@@ -133,7 +133,6 @@ fn the_rule_sees_a_crate_that_is_too_large() {
         file("a", MOST - 1),
         file("a", 2),
         file("b", MOST),
-        file("bailiwick-confine", MOST + 1),
         file(larger, its_most + 1),
         SourceFile {
             owner: "c".to_owned(),
