@@ -2,8 +2,9 @@
 //!
 //! A text is found as it is, with percent signs, with the escapes of JSON, or in any mixture of these; its marks also with those of
 //! HTML, C and shells; in hexadecimal of either case; and in base64 of either alphabet, wherever it stands in a longer text, where
-//! the marks of base64 may be escaped in turn. All forms of all texts are one automaton, which goes through the bytes once and keeps every beginning that may still
-//! become a text. So a text is found across any borders, and no more is held back than what may be part of one.
+//! the marks of base64 may be escaped in turn. All forms of all texts are one automaton, which goes through the bytes once and
+//! keeps every beginning that may still become a text. So a text is found across any borders, and no more is held back than what
+//! may be part of one.
 //!
 //! Residual: other encodings, an encoding of an encoding, texts that are split by other bytes, and parts of a text.
 

@@ -101,8 +101,7 @@ fn what_a_server_makes_of_basic_has_nothing_of_a_value() {
         let most = STANDARD.encode(format!("Basic {}", STANDARD.encode(user))).len() + 12;
         let most = most.max(2 * (10 + user.len() * 2));
         for (said, own) in body.split(' ').zip(raw.split(' ')) {
-            let mut same = said.bytes().zip(own.bytes()).map(|(said, own)| said == own && said != b'*');
-            let start = same.by_ref().take_while(|same| *same).count();
+            let start = said.bytes().zip(own.bytes()).take_while(|(said, own)| said == own).count();
             let end = said.bytes().rev().zip(own.bytes().rev()).take_while(|(said, own)| said == own).count();
             assert!(start + end <= most, "{user}: {start} and {end} of {most}: {said}");
             assert!(
