@@ -48,7 +48,6 @@ mod confined;
 mod control;
 mod coverage;
 pub mod fallback;
-mod fault;
 pub mod host;
 mod ipc;
 mod landlock;
@@ -59,7 +58,6 @@ mod moment;
 mod native;
 mod prepared;
 mod process;
-mod refusal;
 mod seccomp;
 mod status;
 mod stdio;
@@ -67,25 +65,24 @@ mod sys;
 #[cfg(test)]
 mod testing;
 mod watched;
-mod weakened;
 
 pub use accesses::{Access, AccessKind, Accesses, Told};
+pub use bailiwick_layout::base::System;
+pub use bailiwick_layout::fault::{Fault, Step};
+pub use bailiwick_layout::refusal::Refusal;
+pub use bailiwick_layout::shims::CHOOSING_VARIABLES;
+pub use bailiwick_layout::submounts::refuse_odd_mounts;
 pub use command::{BrokeredInside, Command, Options, Search, Stdio, ToldRefusals, Watch};
 pub use confined::{Change, Confined, EgressSockets, Exit};
 pub use coverage::{native_coverage, native_mechanism};
-pub use fault::{Fault, Step};
 pub use layer::{Layer, LayeredTree, Written};
 pub use lost::LostFiles;
 pub use moment::Moment;
-pub use native::base::System;
-pub use native::shims::CHOOSING_VARIABLES;
-pub use native::submounts::refuse_odd_mounts;
 pub use prepared::Prepared;
 pub use process::{HostCommand, HostProcess, RunningProcess};
-pub use refusal::Refusal;
 pub use status::Status;
 pub use stdio::Relays;
-pub use sys::memory::return_large_blocks;
+pub use sys::memory::{release_unused_code, return_large_blocks};
 pub use watched::{Observation, Observations};
 
 /// A library that tells which variables a program asks its C library for, for the loader's `LD_PRELOAD`; empty where it could not be

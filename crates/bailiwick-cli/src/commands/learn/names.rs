@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bailiwick_command::facts;
 use bailiwick_launch::{Access, AccessKind, BrokeredInside, GETENV_HOOK};
 use bailiwick_learn::{Evidence, Seen};
 use rustix::fs::{StatVfsMountFlags, statvfs};
-
-use crate::facts;
 
 /// Where the files lie inside.
 const PLACE: &str = "/run/.bailiwick-names";

@@ -7,6 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::render::escape;
+use bailiwick_command::terminal::{self, Progress};
 use bailiwick_journal::SharedJournal;
 use bailiwick_launch::{
     Access, AccessKind, Accesses, BrokeredInside, Command, Exit, Launch, Launched, Layer, NetworkEvent,
@@ -22,9 +25,6 @@ use serde_json::Value;
 use super::names;
 use super::plan::environment;
 use super::subject::Subject;
-use crate::facts;
-use crate::render::escape;
-use crate::terminal::{self, Progress};
 
 /// How much of what a server says on stderr is kept, to be shown if it fails.
 const KEPT: usize = 2_000;
@@ -324,7 +324,7 @@ impl Watched {
 }
 
 fn explained(error: bailiwick_launch::LaunchError) -> anyhow::Error {
-    let more = crate::commands::run::without_layer(&error);
+    let more = bailiwick_command::written_trees::without_layer(&error);
     if more.is_empty() { error.into() } else { anyhow::anyhow!("{error}: {}", more.trim_end()) }
 }
 
