@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_fleet::checkpoint::Trust;
 use bailiwick_fleet::enrolment::{AUTHORITY_FILE, ENROLMENT_FILE, Enrolment, MAX_ENROLMENT};
 use bailiwick_fleet::entry::Role;
 use bailiwick_journal::format::{Event, RecordKind};
@@ -68,6 +69,16 @@ pub(crate) fn store(enrolment: &Enrolment) -> anyhow::Result<CopyStore> {
     let state = facts::state_dir();
     let state = state.context("neither XDG_STATE_HOME nor HOME says where the copy of the fleet's log is")?;
     Ok(CopyStore::new(&state, enrolment))
+}
+
+/// Whom checkpoints are trusted from: the keys that followed those of the enrolment, as the copy of the log that is held here has them.
+pub(crate) fn trust(enrolment: &Enrolment) -> Trust {
+    let trust = enrolment.trust();
+    let copy = store(enrolment).ok().and_then(|store| store.load().ok().flatten());
+    match copy {
+        Some(copy) => Trust { hub_keys: copy.state().hub_keys(&enrolment.log_key), ..trust },
+        None => trust,
+    }
 }
 
 /// Makes the client that the log is fetched with.

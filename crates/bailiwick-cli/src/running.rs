@@ -18,6 +18,9 @@ pub(crate) struct RunningServer {
     pub(crate) name: String,
     /// What its pins are known by.
     pub(crate) identity: String,
+    /// The package that it says it is, with its version, if it is one.
+    #[serde(default)]
+    pub(crate) package: Option<String>,
     pub(crate) command: Vec<String>,
     /// The process that wraps it.
     pub(crate) pid: u32,

@@ -22,6 +22,9 @@ pub enum StoreError {
     /// Another hub was quicker; the same again may succeed.
     #[error("another hub was quicker")]
     Conflict,
+    /// The id is that of something else.
+    #[error("something else has this id")]
+    Taken,
     /// The database refused the statement.
     #[error("the database refused: {0}")]
     Refused(String),

@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use bailiwick_fleet::entry::{Package, Role};
 use bailiwick_member::enrol::{is_renewal_due, renew};
 use bailiwick_member::hub::{Hub, HubError};
-use bailiwick_member::identity::Identity;
+use bailiwick_member::identity::{Identity, IdentityError};
 use bailiwick_member::now_ms;
 
 pub(super) use self::inventory::{reporter, servers_here};
@@ -72,6 +72,12 @@ pub(super) fn machine() -> anyhow::Result<Option<MemberLink>> {
         );
     }
     MemberLink::new(identity).map(Some)
+}
+
+/// Whether the enrolment is that of all users, and its key another user's: its rules hold, and what needs a hub does not go.
+pub(super) fn is_key_of_host(fault: &anyhow::Error) -> bool {
+    let directory = facts::fleet_dir().filter(|directory| facts::is_fleet_of_host(directory));
+    directory.is_some() && matches!(fault.downcast_ref(), Some(IdentityError::AnotherUsers(_)))
 }
 
 /// Acts as the person who is enrolled here.

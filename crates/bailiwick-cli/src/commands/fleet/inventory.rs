@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use bailiwick_fleet::Hash;
+use bailiwick_fleet::entry::Package;
 use bailiwick_fleet::merkle::empty_root;
 use bailiwick_fleet::protocol::InventoryServer;
 use bailiwick_member::report::{LogCopy, Reported, Reporter};
@@ -74,12 +75,17 @@ pub(in crate::commands) fn servers_here() -> (LogCopy, Vec<InventoryServer>) {
             .entry(running.identity.clone())
             .or_insert_with(|| blank(&running.name, &running.identity));
         server.server = running.name;
+        // With its version, which the identity has not.
+        server.package = running.package.as_deref().and_then(package_of).or(server.package.take());
         server.manifest = running.manifest_hash.as_deref().and_then(|hash| hash.parse().ok());
         server.enforcement = running.enforcement;
         server.running = true;
     }
     let mut servers: Vec<InventoryServer> =
         servers.into_values().filter(|server| is_name(&server.server)).collect();
+    for server in &mut servers {
+        server.package.take_if(|package| !is_plain(package));
+    }
     servers.sort();
     (copy_here().unwrap_or(LogCopy { size: 0, root: empty_root() }), servers)
 }
@@ -90,6 +96,12 @@ fn copy_here() -> Option<LogCopy> {
     let copy = fleet_rules::store(&enrolment).ok()?.load().ok()??;
     let head = &copy.head().checkpoint;
     Some(LogCopy { size: head.size, root: head.root })
+}
+
+/// Whether a hub takes what is said of a package.
+fn is_plain(package: &Package) -> bool {
+    let words = [&package.registry, &package.name].into_iter().chain(&package.version);
+    words.into_iter().all(|word| is_name(word))
 }
 
 /// Whether a hub takes it as a name.

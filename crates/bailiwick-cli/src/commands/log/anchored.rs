@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::args::log::Verify;
 use crate::commands::fleet::block_on;
-use crate::facts;
 use crate::render::{escape, style};
+use crate::{facts, fleet_rules};
 
 /// What the fleet's log has of a machine's journal.
 pub(super) struct AnchoredHeads {
@@ -32,7 +32,7 @@ pub(super) fn heads(args: &Verify) -> anyhow::Result<AnchoredHeads> {
         Some(directory) => LogSource::Files(directory.clone()),
         None => LogSource::of(&identity)?,
     };
-    let found = block_on(anchored(&source, &identity.enrolment.trust(), &machine))??;
+    let found = block_on(anchored(&source, &fleet_rules::trust(&identity.enrolment), &machine))??;
     let mut keys: Vec<_> = found.heads.iter().map(|head| head.key).collect();
     keys.sort_unstable();
     keys.dedup();
