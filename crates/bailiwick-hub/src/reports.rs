@@ -74,7 +74,7 @@ fn is_plain(package: &Package) -> bool {
 /// # Errors
 /// If the database does not answer.
 pub async fn members(hub: &Hub, after: &str, limit: i64) -> Result<Vec<MemberRow>, HubError> {
-    let sql = "SELECT m.id, m.role, m.labels, i.body, FLOOR(EXTRACT(EPOCH FROM i.reported_at) * 1000)::INT8 \
+    let sql = "SELECT m.id, m.role, m.labels, i.body, FLOOR(EXTRACT(EPOCH FROM i.reported_at) * 1000)::INT8, m.name \
                FROM member m LEFT JOIN inventory i ON i.machine = m.id \
                WHERE m.revoked_at IS NULL AND m.id > $1 ORDER BY m.id LIMIT $2";
     let rows = hub.database.with(async |client| Ok(client.query(sql, &[&after, &limit]).await?)).await?;
@@ -89,6 +89,7 @@ fn member_row(row: &Row) -> Result<MemberRow, StoreError> {
     Ok(MemberRow {
         member: row.try_get(0)?,
         role: role_of(&role).ok_or_else(|| broken("role"))?,
+        name: row.try_get(5)?,
         labels: labels_of(row.try_get(2)?)?,
         seen_ms: row.try_get::<_, Option<i64>>(4)?.map(unsigned).transpose()?,
         inventory,
