@@ -18,8 +18,8 @@ use bailiwick_replica::{ClientMaker, CopyStore, Leash, LogFinding, Replica, Serv
 
 use crate::commands::act;
 use crate::facts::{self, Setting};
-use crate::input;
 use crate::render::escape;
+use crate::{input, moment};
 
 /// The command that looks at the log once, for processes that end too soon for that.
 pub(crate) const REFRESH: &str = "refresh-fleet";
@@ -127,8 +127,9 @@ pub(crate) fn copy_in_words() -> anyhow::Result<String> {
     let findings = store.findings();
     let found = findings.iter().map(|found| {
         format!(
-            "  {}: {} offers another log: {}\n",
+            "  {}, seen {}: {}: {}\n",
             found.code,
+            moment::utc(found.time_ms.saturating_mul(1000)),
             escape::line(&found.source),
             escape::line(&found.message)
         )
@@ -236,9 +237,9 @@ pub(crate) fn checked(ceiling: &Manifest, settings: &[Setting]) -> Result<Checke
     ceiling.clone().check(&facts).map_err(Findings::into_vec)
 }
 
-/// Records a fork or a rollback.
+/// Records a fork, a rollback, or a clock that is behind.
 fn record(found: &LogFinding) {
-    let reason = format!("{} offers another fleet's log: {}", found.source, found.message);
+    let reason = format!("the fleet's log at {}: {}", found.source, found.message);
     act(Event::new(RecordKind::Fault).with_code(found.code.clone()).with_reason(reason));
 }
 
