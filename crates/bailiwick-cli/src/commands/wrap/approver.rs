@@ -295,7 +295,7 @@ impl ClientGate for Approvals {
             FeatureStance::Ask => {
                 let question =
                     format!("may the server `{}` use `{}` of its client?", self.0.server, feature.as_str());
-                if let Some(fleet) = &self.0.fleet {
+                if let Some(fleet) = self.0.fleet.as_deref() {
                     return Box::pin(self.ask_fleet_for(fleet, feature, params, question));
                 }
                 // No tool can be called so.

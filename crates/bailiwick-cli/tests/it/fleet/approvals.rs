@@ -56,12 +56,16 @@ fn a_call_passes_once_after_an_approver_of_the_fleet_allowed_it() {
     assert_eq!(answers.count(), 2, "{audit}");
 }
 
-/// Call 1 asks the client's person, call 2 asks for the client's model in its result.
+/// Call 1 asks the client's person, call 2 asks for the client's model in its result, call 4 asks for it five times at once.
 const ASKS_ITS_CLIENT: &str = r#"
     *'"id":1,'*tools/call*) printf '{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Which one?","requestedSchema":{"type":"object","properties":{}}}}\n';;
     *'"id":"e1"'*) x=answered; case "$line" in *'"error"'*) x=refused;; esac
         printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;
     *'"id":2,'*tools/call*) printf '{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{}}}}}\n';;
+    *'"id":4,'*tools/call*) for n in 1 2 3 4 5; do
+        printf '{"jsonrpc":"2.0","id":"s%s","method":"sampling/createMessage","params":{"n":%s}}\n' "$n" "$n"; done;;
+    *'"id":"s5"'*) x=asked; case "$line" in *'wait already'*) x=refused;; esac
+        printf '{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;
 "#;
 
 #[test]
@@ -110,9 +114,9 @@ fn what_a_server_asks_its_client_for_is_asked_at_the_hub_and_holds_up_nothing_el
         refused["error"]["message"].as_str().unwrap_or_default().contains("of the fleet refused it"),
         "{refused}"
     );
+    assert_eq!(text(&wrapped.ask(&call(4, "free", &json!({})))), "refused", "few wait at once");
     // A client that goes while a person is asked ends the server.
     wrapped.send(&inputs);
-    fleet.waiting(&approver);
     drop(wrapped.end());
 }
 
