@@ -156,6 +156,40 @@ fn a_database_that_goes_back_is_not_signed_and_recover_puts_the_log_back() {
     });
 }
 
+#[test]
+fn heads_of_journals_that_were_published_come_back_with_the_log() {
+    let Some(postgres) = Postgres::start() else { return };
+    run(async {
+        let fleet = Fleet::new();
+        let url = postgres.create("headed");
+        let hub = fleet.hub(&url, "log").await;
+        let machine = fleet.member(&hub, Role::Machine).await;
+        let backup = postgres.create("backup");
+        copy_log(&postgres, "headed", "backup", &backup, &fleet).await;
+        let hash = Hash::sha256(b"h");
+        let head = serde_json::json!({"machine": machine.member, "session": "s", "seq": 1, "hash": hash, "key": hash, "time_ms": 1});
+        let report = serde_json::json!({ "heads": [head] });
+        assert_eq!(machine.at(hub.address).post("/v1/heads", &report).await.unwrap().0, 204);
+        read_log(&fleet, &hub, 2).await;
+        drop(hub);
+        let restored = Database::new(&backup, 1, None).unwrap();
+        let done = recover::recover(&restored, &fleet.keys, &fleet.path("log")).await.unwrap();
+        assert_eq!((done.before, done.after), (1, 2));
+        let kept = "SELECT encode(sha256(body), 'hex') = hash FROM head_batch WHERE idx = 1";
+        assert_eq!(postgres.sql("backup", kept), "t");
+        // A hub whose directory is empty publishes all of it.
+        let mut publisher =
+            Publisher::open(&fleet.path("log-2"), Arc::clone(&fleet.keys), Arc::default()).unwrap();
+        assert_eq!(publisher.publish(&restored).await.unwrap(), 2);
+        let files = |log: &str| {
+            let files = crate::world::files_below(&fleet.path(log));
+            let names = files.iter().map(|file| file.strip_prefix(fleet.path(log)).unwrap().to_owned());
+            names.filter(|name| name.starts_with("heads")).collect::<Vec<_>>()
+        };
+        assert_eq!((files("log"), files("log").len()), (files("log-2"), 1));
+    });
+}
+
 /// As a backup would: the tables of the log, and some rows that the log does not have.
 async fn copy_log(postgres: &Postgres, from: &str, to: &str, url: &str, _fleet: &Fleet) {
     let database = Database::new(url, 1, None).unwrap();
