@@ -293,7 +293,7 @@ fn the_key_of_the_log_is_replaced_and_machines_follow() {
     });
 }
 
-/// What a checkpoint says, whoever signed it.
+/// What a checkpoint says, without a look at who signed it.
 fn trust_of(signed: &[u8]) -> Checkpoint {
     Checkpoint::parse(bailiwick_fleet::note::Note::parse(signed).unwrap().text()).unwrap()
 }
