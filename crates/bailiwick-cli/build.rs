@@ -1,7 +1,7 @@
 //! How the command is linked, for a quick start of every `run` and every `hook`.
 //!
-//! What unwinds the stack is linked in: one shared library less to load. And `bailiwick` has a fixed address: its 24,000
-//! pointers in constants need not be written anew at each start, which is a tenth of what `run -- true` takes. The price is
+//! What unwinds the stack is linked in: one shared library less to load. And `bailiwick` and `bailiwick-admin` have a fixed
+//! address: their 24,000 pointers in constants need not be written anew at each start, which is a tenth of what `run -- true` takes. The price is
 //! that the addresses of its own code are known; heap, stacks and shared libraries stay where the kernel puts them.
 
 #[expect(clippy::disallowed_methods, reason = "what cargo tells build scripts is no fact of the host")]
@@ -11,6 +11,8 @@ fn main() {
     let is_static = target("FEATURE").split(',').any(|feature| feature == "crt-static");
     if target("OS") == "linux" && target("ENV") == "gnu" && !is_static {
         println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
-        println!("cargo::rustc-link-arg-bin=bailiwick=-no-pie");
+        for program in ["bailiwick", "bailiwick-admin"] {
+            println!("cargo::rustc-link-arg-bin={program}=-no-pie");
+        }
     }
 }

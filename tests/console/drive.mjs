@@ -54,6 +54,9 @@ async function granting(page, notes) {
   return last;
 }
 
+// The page learns of an answer after its caller: what is asked next is not the call that was answered.
+const nothingWaits = (page) => until("nothing waits", async () => !(await page.locator("article.ask").count()));
+
 async function approving(page, notes) {
   await view(page, "waiting");
   const answer = notes.call("send", { to: "a@example.org", text: "x\u202ey" });
@@ -62,11 +65,12 @@ async function approving(page, notes) {
   await accessible(page, "a call that waits");
   await page.click("text=Allow once");
   holds("an approved call goes on", (await answer) === "sent");
-  await until("nothing waits", async () => !(await page.locator("article.ask").count()));
+  await nothingWaits(page);
   const refused = notes.call("send", { to: "b", text: "y" });
   await page.waitForSelector("article.ask");
   await page.click("article.ask >> text=Deny");
   holds("a denied one does not", /refused/.test(await refused));
+  await nothingWaits(page);
   const elsewhere = notes.call("send", { to: "c", text: "z" });
   await page.waitForSelector("article.ask");
   const id = await page.getAttribute("article.ask", "data-id");
@@ -77,6 +81,7 @@ async function approving(page, notes) {
   await page.waitForSelector("article.ask");
   await page.click("text=Allow for this session");
   holds("for a session", (await often) === "sent" && (await notes.call("send", { to: "d", text: "w" })) === "sent");
+  await nothingWaits(page);
 }
 
 async function ruling(page, notes) {
@@ -90,6 +95,7 @@ async function ruling(page, notes) {
   await accessible(page, "a rule that is offered");
   await page.click("text=Allow always");
   holds("an always allowed call goes on", (await answer) === "sent");
+  await nothingWaits(page);
   await page.waitForSelector(".rules li");
   await accessible(page, "a rule that was written");
   await world.stop(notes);
@@ -99,6 +105,7 @@ async function ruling(page, notes) {
   await page.waitForSelector("article.ask");
   await page.click("article.ask >> text=Deny");
   holds("another call is", /refused/.test(await other));
+  await nothingWaits(page);
   await page.click(".rules >> text=Take back");
   await until("there is no rule", async () => !(await page.locator(".rules li").count()));
   const asked = again.call("send", same);

@@ -1,95 +1,107 @@
-//! The `bailiwick` command, and `bailiwick-scan`, `bailiwick-export` and `bailiwick-fixture` beside it: read the arguments, run one command
-//! and show the answer.
+//! The commands that run programs. `bailiwick` itself is `run`, `wrap`, `serve` and `hook`: what starts with each command and each call
+//! of an agent stays small. It becomes `bailiwick-admin`, a program beside it, for all others, of which those that watch a
+//! program (`learn`, `replay`, `audit`) are here too.
 //!
-//! Commands are functions from arguments to an answer; only `terminal` prints, only `facts` looks at
-//! the environment, only `input` reads files, only `output` writes those that a user names, and only the guard's library the journal.
+//! Also the entry of `bailiwick-fixture`, which serves what a test suite asks for.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the commands that confine use it"))]
-
-mod additions;
-mod answer;
-mod args;
 mod commands;
-mod companion;
-mod facts;
-#[cfg(target_os = "linux")]
-mod fleet_rules;
-mod grant_file;
-mod input;
-mod moment;
-#[cfg(target_os = "linux")]
-mod output;
-#[cfg(not(target_os = "linux"))]
-#[path = "output/elsewhere.rs"]
-mod output;
-mod pin_store;
-mod planned;
-mod render;
-#[cfg(target_os = "linux")]
-mod running;
-mod terminal;
+mod line;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use self::answer::{Answer, Exit};
-use self::args::{Command, Line};
+use bailiwick_command::answer::Answer;
+use bailiwick_command::args::learn::{Audit, Learn, Replay};
+use bailiwick_command::{companion, run_and_show, show_version, terminal};
+
+use self::line::{Read, asks_for_version, command_first};
 
 /// The `bailiwick` command.
 #[must_use]
 pub fn bailiwick() -> ExitCode {
-    if args::asks_for_version(std::env::args_os()) {
-        return terminal::show(Answer::result(Exit::Fine, version_line()), clap::ColorChoice::Never);
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if asks_for_version(&words) {
+        return show_version();
     }
     #[cfg(target_os = "linux")]
-    let ahead = commands::run::look_ahead(std::env::args_os());
+    let ahead = commands::run::look_ahead(&words);
     #[cfg(not(target_os = "linux"))]
     let ahead = ();
-    answer(Line::read(), |command| commands::run(command, ahead))
+    match Read::new(command_first(&words)) {
+        Read::Here(command, colour) => {
+            run_and_show(Ok((command, colour)), |command| commands::run(command, ahead))
+        }
+        Read::Elsewhere(wrong) => administer(&words, wrong),
+    }
 }
 
-/// What `--version` prints.
-fn version_line() -> String {
-    format!("bailiwick {}\n", env!("CARGO_PKG_VERSION"))
-}
-
-/// The program that reads source for `bailiwick scan`: the grammars are larger than all else.
-#[must_use]
-pub fn bailiwick_scan() -> ExitCode {
-    answer(companion::line(companion::SCAN), |command| {
-        let Command::Scan(args) = command else { anyhow::bail!("it reads source alone: `bailiwick scan`") };
-        Ok(commands::scan::run(&args))
-    })
-}
-
-/// The program that exports the journal for `bailiwick export`.
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn bailiwick_export() -> ExitCode {
-    answer(companion::line(companion::EXPORT), |command| {
-        let Command::Export(args) = command else { anyhow::bail!("it exports alone: `bailiwick export`") };
-        commands::export::run(&args)
-    })
+/// Becomes the program of all other commands, which also says what is wrong with a line of ours. Where it is not there, that is
+/// said here, and not less strictly.
+fn administer(words: &[OsString], wrong: Option<clap::Error>) -> ExitCode {
+    let Err(fault) = companion::become_one(companion::ADMIN, words.iter().skip(1));
+    match wrong {
+        Some(wrong) => terminal::show_usage(&wrong),
+        None => terminal::show_fault(&fault, clap::ColorChoice::Auto),
+    }
 }
 
 /// The program that serves the conformance fixture for `bailiwick serve --fixture conformance`.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn bailiwick_fixture() -> ExitCode {
-    answer(companion::line(companion::FIXTURE), |command| {
-        let Command::Serve(args) = command else {
+    let line = companion::words(companion::FIXTURE).map(|words| match Read::new(words) {
+        Read::Here(command, colour) => (Some(command), colour),
+        Read::Elsewhere(_) => (None, clap::ColorChoice::Auto),
+    });
+    run_and_show(line, |command| {
+        let Some(line::Command::Serve(args)) = command else {
             anyhow::bail!("it serves the fixture alone: `bailiwick serve --fixture conformance`")
         };
         commands::serve::fixture::run(&args)
     })
 }
 
-fn answer(line: Result<Line, clap::Error>, run: impl FnOnce(Command) -> anyhow::Result<Answer>) -> ExitCode {
-    let line = match line {
-        Ok(line) => line,
-        Err(refusal) => return terminal::show_usage(&refusal),
-    };
-    match run(line.command) {
-        Ok(answer) => terminal::show(answer, line.colour),
-        Err(fault) => terminal::show_fault(&fault, line.colour),
-    }
+/// `bailiwick learn`, for `bailiwick-admin`.
+///
+/// # Errors
+/// A fault: ours or the system's.
+#[cfg(target_os = "linux")]
+pub fn learn(args: &Learn) -> anyhow::Result<Answer> {
+    commands::learn::run(args)
+}
+
+/// `bailiwick replay`, for `bailiwick-admin`.
+///
+/// # Errors
+/// A fault: ours or the system's.
+#[cfg(target_os = "linux")]
+pub fn replay(args: &Replay) -> anyhow::Result<Answer> {
+    commands::learn::replay(args)
+}
+
+/// `bailiwick audit`, for `bailiwick-admin`.
+///
+/// # Errors
+/// A fault: ours or the system's.
+#[cfg(target_os = "linux")]
+pub fn audit(args: &Audit) -> anyhow::Result<Answer> {
+    commands::learn::audit(args)
+}
+
+/// `bailiwick learn`, where nothing can be watched.
+#[cfg(not(target_os = "linux"))]
+pub fn learn(_: &Learn) -> anyhow::Result<Answer> {
+    Ok(bailiwick_command::answer::needs_linux())
+}
+
+/// `bailiwick replay`, where nothing can be watched.
+#[cfg(not(target_os = "linux"))]
+pub fn replay(_: &Replay) -> anyhow::Result<Answer> {
+    Ok(bailiwick_command::answer::needs_linux())
+}
+
+/// `bailiwick audit`, where nothing can be watched.
+#[cfg(not(target_os = "linux"))]
+pub fn audit(_: &Audit) -> anyhow::Result<Answer> {
+    Ok(bailiwick_command::answer::needs_linux())
 }

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use bailiwick_layout::programs::Programs;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::native::programs::Programs;
 use crate::watched::{internet_address, path_of};
 
 /// The longest packet.

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bailiwick_layout::fault::{Fault, Step};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::accesses::Accesses;
 use crate::control::{Message, recv_with_descriptors, send};
-use crate::fault::{Fault, Step};
 use crate::ipc::Mediator;
 use crate::layer::Layer;
 use crate::limits::Applied;

@@ -1,6 +1,7 @@
 //! What the native sandbox holds a plan with, on this host or on one that has all it uses. How well that holds a plan is
 //! for `bailiwick_policy::enforcement::judge` to say.
 
+use bailiwick_layout::refusal::Refusal;
 use bailiwick_policy::enforcement::mechanism::{
     DeclaredServices, EnvironmentMechanism, FileMechanism, Layers, LimitMechanism, Mechanism,
     NetworkMechanism, ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
@@ -9,7 +10,6 @@ use bailiwick_policy::enforcement::{Coverage, Floor, judge};
 use bailiwick_policy::limits::Limit;
 use bailiwick_policy::plan::Plan;
 
-use crate::refusal::Refusal;
 use crate::seccomp::UnixSockets;
 
 /// What the host gives and what the plan came to.

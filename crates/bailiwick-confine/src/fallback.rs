@@ -14,6 +14,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::layout::Layout;
+use bailiwick_layout::programs::{Lookup, Programs};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::submounts::refuse_odd_mounts;
+use bailiwick_layout::{base, environment, grants};
 use bailiwick_policy::enforcement::mechanism::{
     DeclaredServices, EnvironmentMechanism, FileMechanism, LimitMechanism, Mechanism, NetworkMechanism,
     ProcessMechanism, ProgramMechanism, ServiceMechanism, Words,
@@ -24,16 +30,10 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio};
-use crate::fault::{Fault, Step};
 use crate::landlock::{self, Level, Rule, Ruleset};
 use crate::limits::{Applied, Situation};
-use crate::native::layout::Layout;
-use crate::native::programs::{Lookup, Programs};
-use crate::native::submounts::refuse_odd_mounts;
-use crate::native::{base, environment, grants};
 use crate::prepared::tool_choice;
 use crate::process::{HostCommand, HostProcess, Steps};
-use crate::refusal::Refusal;
 use crate::seccomp::{Needs, program_offline};
 use crate::status::{Status, counted};
 

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use bailiwick_layout::weakened;
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::plan::Ipc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,7 +38,6 @@ use crate::control;
 use crate::moment::Moment;
 use crate::sys::notify::{self, TrappedCall};
 use crate::watched::{Hearer, Observation};
-use crate::weakened;
 
 #[cfg(test)]
 mod tests;

@@ -16,54 +16,12 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use crate::sys::landlock as sys;
-
-/// Rights on files, in the kernel's numbering.
-pub(crate) type Access = u64;
-
-/// Start it as a program. The loader needs it too.
-pub(crate) const EXECUTE: Access = 1;
-/// Open a file for writing.
-pub(crate) const WRITE_FILE: Access = 1 << 1;
-/// Open a file for reading.
-pub(crate) const READ_FILE: Access = 1 << 2;
-/// List a directory.
-pub(crate) const READ_DIR: Access = 1 << 3;
-/// Remove files and directories.
-pub(crate) const REMOVE: Access = 1 << 4 | 1 << 5;
-/// Make directories, files, pipes and links. Not sockets, whose names reach out to the host, nor devices.
-pub(crate) const MAKE: Access = 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12;
-/// Move and link between directories.
-pub(crate) const REFER: Access = 1 << 13;
-/// Shorten a file.
-pub(crate) const TRUNCATE: Access = 1 << 14;
-/// Control a terminal or another device.
-pub(crate) const IOCTL_DEV: Access = 1 << 15;
-
-/// Read files, list directories.
-pub(crate) const READ: Access = READ_FILE | READ_DIR;
-/// Change what is there.
-pub(crate) const MODIFY: Access = WRITE_FILE | TRUNCATE;
-/// Make and fill what was not there. A file that was there can be opened for writing as well: Landlock cannot tell
-/// those apart.
-pub(crate) const CREATE: Access = WRITE_FILE | MAKE;
-/// Remove what is there.
-pub(crate) const DELETE: Access = REMOVE;
-/// All changes, and moving between directories.
-pub(crate) const WRITE: Access = MODIFY | CREATE | DELETE | REFER;
-/// A device such as `/dev/null`.
-pub(crate) const DEVICE: Access = READ_FILE | WRITE_FILE | TRUNCATE;
-/// A terminal of one's own.
-pub(crate) const TERMINAL: Access = DEVICE | IOCTL_DEV;
-
-/// Make sockets: only where nothing of the host is.
-pub(crate) const MAKE_SOCKET: Access = 1 << 9;
+pub(crate) use bailiwick_layout::rights::*;
 
 const MAKE_CHAR: Access = 1 << 6;
 const MAKE_BLOCK: Access = 1 << 11;
 /// What the first version knows; the later ones each add to it.
 const FIRST: Access = EXECUTE | READ | WRITE_FILE | REMOVE | MAKE | MAKE_CHAR | MAKE_SOCKET | MAKE_BLOCK;
-/// What a rule on a file, not a directory, may hold; the kernel refuses more with `EINVAL`.
-pub(crate) const FILE_RIGHTS: Access = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Abstract Unix sockets and signals of processes outside.
 const SCOPE_ALL: u64 = 0b11;
@@ -148,15 +106,6 @@ impl Fault {
             Self::Create(errno) | Self::Rule(errno) => errno,
         }
     }
-}
-
-/// What may be done to a path and below it.
-#[derive(Debug)]
-pub(crate) struct Rule {
-    /// The path, opened with `O_PATH` or more.
-    pub(crate) fd: OwnedFd,
-    /// What may be done.
-    pub(crate) access: Access,
 }
 
 /// Rules that are not yet in force.

@@ -6,13 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::grants;
+use bailiwick_layout::layout::{HostKind, Layout, copy_name, upper_name};
+use bailiwick_layout::refusal::Refusal;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-
-use crate::fault::{Fault, Step};
-use crate::native::grants;
-use crate::native::layout::{HostKind, Layout, copy_name, upper_name};
-use crate::refusal::Refusal;
 
 /// What was written, tree by tree.
 #[derive(Debug)]
@@ -70,9 +69,9 @@ impl LayeredTree {
 
 impl Layer {
     /// The trees of a layout that are seen through a layer.
-    pub(crate) fn of(layout: &Layout) -> Result<Self, Refusal> {
+    pub(crate) fn from_layout(layout: &Layout) -> Result<Self, Refusal> {
         let since = SystemTime::now();
-        let open = |(number, (_, host)): (usize, (_, &crate::native::layout::Host))| {
+        let open = |(number, (_, host)): (usize, (_, &bailiwick_layout::layout::Host))| {
             // Of a single file, what lies around it is compared.
             let is_file = host.kind != HostKind::Directory;
             let path = host.source.parent().filter(|_| is_file).unwrap_or(&host.source);

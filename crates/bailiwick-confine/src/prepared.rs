@@ -5,6 +5,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bailiwick_layout::base::{self, Private, System};
+use bailiwick_layout::entries::Identity;
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
+use bailiwick_layout::programs::{Lookup, Programs};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::shims::ToolChoice;
+use bailiwick_layout::{environment, grants, protected};
 use bailiwick_policy::capability::Endpoint;
 use bailiwick_policy::enforcement::{Coverage, judge};
 use bailiwick_policy::limits::Limits;
@@ -16,21 +24,14 @@ use crate::cgroup::Places;
 use crate::command::{Command, Options, Stdio, ToldRefusals, Watch};
 use crate::confined::{self, Confined, Confining};
 use crate::coverage::{self, Means};
-use crate::fault::{Fault, Step};
 use crate::ipc;
 use crate::landlock::{self, Access, Rule, Ruleset};
 use crate::layer::Layer;
 use crate::limits::{Applied, Situation};
 use crate::lost::PrivateDirectories;
-use crate::native::base::{self, Private, System};
 use crate::native::desk::room_for_told;
 use crate::native::guarded::{Guarded, Unasked};
-use crate::native::image::{DeskSetup, Identity, Image, Maps};
-use crate::native::layout::{Host, HostKind, Layout, Node, lies_in, relative, text};
-use crate::native::programs::{Lookup, Programs};
-use crate::native::shims::ToolChoice;
-use crate::native::{environment, grants, protected};
-use crate::refusal::Refusal;
+use crate::native::image::{DeskSetup, Image, Maps};
 use crate::seccomp::{self, Asking, Needs, RefusedCalls, UnixSockets};
 use crate::status::{Status, counted};
 use crate::stdio::{self, Relays};
@@ -123,7 +124,7 @@ impl Prepared {
         let asking = asking(needs, plan, built.guarded.net.is_some(), options.watch);
         let (asks, passed_on) =
             if asking.unix_mediated { line().map(|(a, b)| (Some(a), Some(b)))? } else { (None, None) };
-        let layer = Layer::of(&built.layout)?;
+        let layer = Layer::from_layout(&built.layout)?;
         let Watching { watched, accesses, tells } = watching(options.watch, built.programs, built.exec)?;
         let desk = asking.program().map(|filter| DeskSetup {
             filter,

@@ -11,6 +11,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 
+use bailiwick_layout::fault::{Fault, Step};
+use bailiwick_layout::refusal::Refusal;
+use bailiwick_layout::weakened;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs};
 use rustix::io::Errno;
@@ -18,10 +21,7 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketType, getpeername, getsock
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
-use crate::fault::{Fault, Step};
-use crate::refusal::Refusal;
 use crate::sys::descriptors::inherited;
-use crate::weakened;
 
 /// The file system of pipes without a name.
 const PIPES: u32 = 0x5049_5045;

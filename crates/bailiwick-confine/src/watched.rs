@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use bailiwick_layout::programs::{Programs, interpreters_of, locate};
 use bailiwick_policy::plan::PROGRAM_DIRECTORIES;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::command::Watch;
 use crate::moment::Moment;
-use crate::native::programs::{Programs, interpreters_of, locate};
 
 /// How many packets are kept.
 const MOST: usize = 4096;

@@ -62,7 +62,7 @@ impl LogSource {
     ///
     /// # Errors
     /// If one of them may not be asked.
-    pub fn of(identity: &Identity) -> Result<Self, HubSetupError> {
+    pub fn for_identity(identity: &Identity) -> Result<Self, HubSetupError> {
         let own = OwnTls { authorities: identity.authority.as_deref(), identity: None };
         let client = Client::with_tls(Resolver::default(), BTreeMap::new(), &own)?.for_own_network();
         let bases = identity.enrolment.log.iter().map(|url| Endpoint::new(&format!("{url}/")));

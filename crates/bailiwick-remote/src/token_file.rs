@@ -59,7 +59,7 @@ pub enum TokenFileError {
 impl TokenFile {
     /// The file for a server, in this directory.
     #[must_use]
-    pub fn of(directory: &Path, server: &Endpoint) -> Self {
+    pub fn for_server(directory: &Path, server: &Endpoint) -> Self {
         let digest = Sha256::digest(server.as_str().as_bytes());
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self(directory.join(name + ".json"))

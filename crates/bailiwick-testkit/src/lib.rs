@@ -24,7 +24,7 @@ mod skip;
 pub mod tls;
 mod world;
 
-pub use plain_user::{reachable_program, run_again_as_plain_user};
+pub use plain_user::{copy_program, reachable_program, run_again_as_plain_user};
 pub use poorer::{on_a_poorer_host, sleepers};
 pub use skip::skip;
 pub use world::{World, is_in_world, world_mark};

@@ -29,7 +29,8 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     let binary = copy.path().join("it");
     std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     for program in programs {
-        std::fs::copy(program, copy.path().join(Path::new(program).file_name().unwrap())).unwrap();
+        let to = copy.path().join(Path::new(program).file_name().unwrap());
+        copy_program(Path::new(program), &to);
     }
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
@@ -43,6 +44,19 @@ pub fn run_again_as_plain_user(filter: &str, programs: &[&str]) {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("test result: ok.") && !text.contains(" 0 passed"), "{text}");
+}
+
+/// Copies a program, and the one that it becomes for the commands that are awaited by a person alone, if it has one.
+///
+/// # Panics
+/// If one of them cannot be copied.
+pub fn copy_program(program: &Path, to: &Path) {
+    let admin =
+        |program: &Path| program.with_file_name(format!("{}-admin", program.file_name().unwrap().display()));
+    std::fs::copy(program, to).unwrap();
+    if admin(program).is_file() {
+        std::fs::copy(admin(program), admin(to)).unwrap();
+    }
 }
 
 /// Where a built program is for this user: itself, or its copy in a run by [`run_again_as_plain_user`].

@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
-    bailiwick_cli::bailiwick_export()
+    bailiwick_admin::bailiwick_export()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,5 @@
 //! Reads source for `bailiwick scan`, which starts it: the grammars of five languages are larger than all the rest.
 
 fn main() -> std::process::ExitCode {
-    bailiwick_cli::bailiwick_scan()
+    bailiwick_admin::bailiwick_scan()
 }

@@ -10,15 +10,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::run::Demo;
+use bailiwick_command::render::{escape, style};
 use bailiwick_guard::tools::Shell;
 use bailiwick_guard::{Grant, Output, Registry, Session, ToolError};
 use bailiwick_journal::{Expected, Filter, Journal, Options, new_session, records, verify};
 use bailiwick_manifest::caveats::{Caveats, Scope};
 use serde_json::json;
-
-use crate::answer::{Answer, Exit};
-use crate::args::run::Demo;
-use crate::render::{escape, style};
 
 /// One call of the session.
 struct Act {

@@ -4,28 +4,23 @@
 //! before it is known what the event is, ends with exit code 2, which every agent takes for a no. What goes wrong
 //! after a call is reported and stops nothing.
 
-mod record;
 mod settings_change;
-
-pub(crate) use record::act;
-pub(super) use record::last_event;
 
 use std::io::Read as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use bailiwick_clients::hooks::{Agent, Event, EventKind, Injection, Refusal};
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::hook::Hook;
+#[cfg(target_os = "linux")]
+use bailiwick_command::fleet_rules;
+use bailiwick_command::{facts, hook_records as record, input, terminal};
 use bailiwick_guardrails::{Asking, Decision, InjectedMessage, Said, State, Watch};
 use bailiwick_policy::denial::{Denial, DenialCode};
 #[cfg(target_os = "linux")]
 use bailiwick_replica::{ServerIdentity, ServerRules};
 use serde_json::Value;
-
-use crate::answer::{Answer, Exit};
-use crate::args::guard::Hook;
-#[cfg(target_os = "linux")]
-use crate::fleet_rules;
-use crate::{facts, input, terminal};
 
 /// The largest event that is read.
 const MAX_EVENT: u64 = 64 * 1024 * 1024;

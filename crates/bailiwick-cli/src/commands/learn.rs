@@ -19,35 +19,35 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, plain};
+use bailiwick_command::args::learn::{Learn, Watched};
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, json, style};
+use bailiwick_command::written_trees::{carry_over, list, trees};
+use bailiwick_command::{input, output, terminal};
 use bailiwick_learn::{Draft, Evidence, ToolCall, calls_of, draft, merged, provenance, render};
 use bailiwick_manifest::Manifest;
 
 use self::asked::HostQuestions;
-pub(super) use self::audit::audit;
+pub(crate) use self::audit::audit;
 use self::known::Known;
 use self::plan::Setup;
 use self::recorded::given_calls;
-pub(super) use self::replay::replay;
+pub(crate) use self::replay::replay;
 use self::session::{Ran, generated, recorder, run_program, run_server};
 use self::subject::{Naming, Subject};
-use super::run::{carry_over, list, trees};
-use super::wrap::plain;
-use crate::answer::{Answer, Exit};
-use crate::args::learn::{Learn, Watched};
-use crate::output::Existing;
-use crate::render::{escape, json, style};
-use crate::{input, output, terminal};
 
 /// The most answers that are shown as different.
 const MOST_SHOWN: usize = 10;
 
-pub(super) fn run(args: &Learn) -> anyhow::Result<Answer> {
+pub(crate) fn run(args: &Learn) -> anyhow::Result<Answer> {
     let calls = given_calls(&args.watched)?;
     let known = args.update.as_deref().map(Known::read).transpose()?;
     let naming =
         Naming { name: args.name.as_deref(), is_server: args.server, is_unrecorded: args.no_journal };
     let mut questions = HostQuestions::new(&args.watched)?;
-    let mut setup = Setup::of(&args.watched, Subject::of(&args.watched, &naming)?)?.naming_variables();
+    let mut setup =
+        Setup::new(&args.watched, Subject::from_args(&args.watched, &naming)?)?.naming_variables();
     for note in &setup.notes {
         terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
     }

@@ -20,6 +20,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::run::{Backend, Run};
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::written_trees::without_layer;
+use bailiwick_command::{facts, input, terminal};
 use bailiwick_compile::Target;
 use bailiwick_launch::{
     BrokerProcess, BrokeredInside, Command, Launch, LaunchError, Launcher, NameSources, NetworkEvent,
@@ -30,23 +36,18 @@ use bailiwick_policy::enforcement::Floor;
 use bailiwick_policy::plan::{Environment, Plan};
 use bailiwick_replica::ServerIdentity;
 
-pub(super) use self::dry_run::{carry_over, list, trees, without_layer};
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
+pub(super) use self::lost::told_of_server;
 pub(super) use self::plan::PlannedRun;
 pub(super) use self::secrets::started as started_secrets;
-use crate::answer::{Answer, Exit};
-use crate::args::run::{Backend, Run};
-use crate::fleet_rules::ServerInFleet;
-use crate::render::{escape, style};
-use crate::{facts, input, terminal};
 
 /// What this host has for every sandbox, looked at on a thread of its own while the command line is read and the plan is made.
 pub(crate) type LookedAhead = Option<JoinHandle<System>>;
 
 /// Begins to look if the words of the command line are those of a run: it takes as long as all else before the sandbox is made.
-pub(crate) fn look_ahead(mut words: impl Iterator<Item = OsString>) -> LookedAhead {
-    words.nth(1).is_some_and(|word| word == "run").then(|| std::thread::spawn(System::look_ahead))
+pub(crate) fn look_ahead(words: &[OsString]) -> LookedAhead {
+    words.get(1).is_some_and(|word| word == "run").then(|| std::thread::spawn(System::look_ahead))
 }
 
 pub(super) fn run(args: &Run, looked_ahead: LookedAhead) -> anyhow::Result<Answer> {
@@ -224,7 +225,7 @@ fn confined(
             leash.withdraw();
             let mut answer = not_started(&error);
             answer.complaint += &other_way::without_namespaces(&error, plan, &floor);
-            answer.complaint += dry_run::without_layer(&error);
+            answer.complaint += without_layer(&error);
             Ok(answer)
         }
     }
@@ -366,7 +367,7 @@ fn launcher(backend: Backend, plan: &Plan) -> Result<Launcher, bailiwick_compile
         Backend::Oci => Target::Oci,
         Backend::Firejail => Target::Firejail,
     };
-    let provenance = Provenance { manifest: None, compiler: super::compile::COMPILER.to_owned() };
+    let provenance = Provenance { manifest: None, compiler: bailiwick_command::COMPILER.to_owned() };
     let artifact = bailiwick_compile::compile(target, plan, &Floor::none(), provenance)?;
     Ok(Launcher::External(Box::new(artifact)))
 }

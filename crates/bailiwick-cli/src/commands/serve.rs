@@ -13,15 +13,25 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, refused};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::input::InputError;
+use bailiwick_command::listening::PARTING;
+use bailiwick_command::output::real_path;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::running::{RunningFile, RunningServer};
+use bailiwick_command::user_state::state;
+use bailiwick_command::{companion, facts, terminal};
 use bailiwick_guard::Guarded;
 use bailiwick_guard::tools::{self, ConfinedReader, WebFetch};
 use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, SessionRails, State, Trust};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
+use bailiwick_launch::HostPlanner;
 use bailiwick_manifest::Checked;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::denial::DenialCode;
@@ -31,25 +41,13 @@ use bailiwick_replica::Leash;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::authority::Granted;
-pub(super) use self::http::{announce, fresh_token, kept_from_sandboxes, until_signalled};
+pub(super) use self::http::{announce, fresh_token};
 use super::run::started_secrets;
-use super::trust::{refused, state};
-use crate::answer::{Answer, Exit};
-use crate::args::serve::Serve;
-use crate::fleet_rules::ServerInFleet;
-use crate::input::InputError;
-use crate::output::real_path;
-use crate::render::{escape, style};
-use crate::running::{RunningFile, RunningServer};
-use crate::{companion, facts, terminal};
-
-/// How long programs that were cut off may take to be gone before we are.
-const PARTING: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     if args.fixture.is_some() {
-        match companion::become_one(companion::FIXTURE)? {}
+        match companion::become_one(companion::FIXTURE, std::env::args_os().skip(1))? {}
     }
     let granted = match authority::granted(args) {
         Ok(granted) => granted,
@@ -74,7 +72,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     let journal = open_journal(args)?;
     let guardrails = fleet.iter().flat_map(|fleet| fleet.rules.guardrails());
     let guardrails: Vec<_> = guardrails.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-    let builder = Registry::builder(journal.clone(), session(args, &cwd, secrets)?);
+    let builder = Registry::builder(journal.clone(), session(args, &granted, &cwd, secrets)?);
     let builder = with_tools(args, builder);
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
@@ -207,13 +205,26 @@ fn greet(granted: &Granted, over_http: bool) {
     }
 }
 
-/// The process that holds the secrets that the session may use.
+/// The process that holds the secrets that the session may use. No tool may read one at its source.
 fn secrets_of(args: &Serve, granted: &Granted) -> Result<Option<Arc<BrokerProcess>>, String> {
-    let plan = Plan::for_authority(&args.name, &granted.authority, &HostFacts::unknown());
-    started_secrets(&[&plan.map_err(|finding| finding.message().to_owned())?], &args.secrets, &args.names)
+    let located = HostPlanner::default().authority_plan(&args.name, &granted.authority);
+    // What cannot be looked at now may be there later.
+    let plan =
+        located.or_else(|_| Plan::for_authority(&args.name, &granted.authority, &HostFacts::unknown()));
+    let plan = plan.map_err(|finding| finding.message().to_owned())?;
+    let process = started_secrets(&[&plan], &args.secrets, &args.names)?;
+    if let Some(process) = &process {
+        process.agreed(&plan).map_err(|why| format!("{why}; nothing is served"))?;
+    }
+    Ok(process)
 }
 
-fn session(args: &Serve, cwd: &Path, secrets: Option<Arc<BrokerProcess>>) -> anyhow::Result<Session> {
+fn session(
+    args: &Serve,
+    granted: &Granted,
+    cwd: &Path,
+    secrets: Option<Arc<BrokerProcess>>,
+) -> anyhow::Result<Session> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -221,6 +232,7 @@ fn session(args: &Serve, cwd: &Path, secrets: Option<Arc<BrokerProcess>>) -> any
     let session = session.with_names(args.names.resolver(), args.names.hosts());
     let session = session.with_env(facts::environment_of_caller().filter_map(text));
     let session = secrets.into_iter().fold(session, Session::with_secrets);
+    let session = session.with_secret_uses(granted.secret_uses());
     Ok(match facts::home() {
         Some(home) => session.with_home(home),
         None => session,

@@ -20,7 +20,7 @@ mod remote;
 mod restart;
 mod run_state;
 mod secret;
-pub(super) mod server_log;
+mod server_log;
 mod supervise;
 
 use std::ffi::OsString;
@@ -29,6 +29,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit, plain};
+use bailiwick_command::args::run::Run;
+use bailiwick_command::args::wrap::{GateMode, Isolate, Restart, Wrap};
+use bailiwick_command::fleet_rules::ServerInFleet;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
 use bailiwick_launch::{BrokerProcess, CallsInFlight, LaunchError, Launched, Pipes, Recorder};
@@ -41,17 +47,10 @@ use bailiwick_replica::Leash;
 use bailiwick_store::ProjectCode;
 
 use self::choose::ChosenServer;
-pub(super) use self::choose::{has_manifest, only_shipped};
 use self::fleet::FleetPart;
 use self::isolate::ToolGroup;
 use super::run::{Governing, PlannedRun, server_launch, started_secrets};
 use super::serve::speak;
-use crate::answer::{Answer, Exit};
-use crate::args::run::Run;
-use crate::args::wrap::{GateMode, Isolate, Restart, Wrap};
-use crate::fleet_rules::ServerInFleet;
-use crate::render::{escape, style};
-use crate::{facts, terminal};
 
 /// Said at every start that only records what the gate says.
 const AUDIT: &str = "AUDIT MODE: calls that the manifest refuses or asks about are LET THROUGH and recorded as `would-deny`; the \
@@ -278,7 +277,7 @@ impl WrappedServer {
             terminal::remark(&format!("{}: {}\n", style::warning("note"), escape::line(note)));
         }
         let notes: String = self.notes.iter().map(|note| format!("; {}", escape::line(note))).collect();
-        format!("wraps `{}`: {}{notes}", escape::line(&self.name), escape::line(&shown_command(args)))
+        format!("wraps `{}`: {}{notes}", escape::line(&self.name), escape::line(&args.shown_command()))
     }
 }
 
@@ -325,22 +324,9 @@ fn start(
     Ok((ready.start()?, pipes))
 }
 
-/// A refusal in words for people and models.
-pub(super) fn plain(answer: Answer) -> anyhow::Error {
-    anyhow::Error::msg(anstream::adapter::strip_str(&answer.complaint).to_string())
-}
-
 fn program(args: &Wrap) -> String {
     let program = args.command.first().map(Path::new).or(args.url.as_deref().map(Path::new));
     program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn shown_command(args: &Wrap) -> String {
-    if let Some(url) = &args.url {
-        return url.clone();
-    }
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
 }
 
 /// Speaks the protocol without any tool, until the client has gone: its instructions say why.

@@ -73,7 +73,7 @@ fn every_case_says_what_its_golden_files_hold() {
 
 #[test]
 fn the_reference_servers_are_the_templates_and_the_other_sixteen_are_there() {
-    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bailiwick-cli/templates");
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bailiwick-admin/templates");
     for name in REFERENCE {
         let template = std::fs::read_to_string(templates.join(format!("{name}.toml"))).unwrap();
         assert_eq!(Case::named(name).manifest(), template, "{name}");

@@ -8,22 +8,23 @@ use std::convert::Infallible;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::{Attributes, Identity, LayerPlace, LayoutEntry, Mount};
+use bailiwick_layout::fault::Step;
+use bailiwick_layout::weakened;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitySet;
 
-use super::image::{Identity, Image, LayerPlace, LayoutEntry, Maps, Mount};
+use super::image::{Image, Maps};
 use super::{init, layer, network};
 use crate::control::{Message, recv, send};
-use crate::fault::Step;
 use crate::landlock::{Access, Ruleset};
 use crate::limits;
 use crate::stdio::Handed;
-use crate::sys::mount::{Attributes, copy, restrict_alone};
+use crate::sys::mount::{copy, restrict_alone};
 use crate::sys::{clone, descriptors, privileges, seccomp};
-use crate::weakened;
 
 /// A step that failed, and at which entry.
 struct Failure {

@@ -27,6 +27,7 @@ pub(super) mod text;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::Identity;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::DecInt;
@@ -35,7 +36,7 @@ use self::call::Call;
 use self::tell::Teller;
 pub(crate) use self::tell::room_for_told;
 use super::guarded::Guarded;
-use super::image::{self, Identity};
+use super::image;
 use crate::control;
 use crate::sys::notify::{self, TrappedCall};
 

@@ -10,16 +10,17 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use bailiwick_layout::base::Private;
+use bailiwick_layout::grants::{self, to_path};
+use bailiwick_layout::ground::HostGround;
+use bailiwick_layout::layout::{HostKind, Layout, relative};
+use bailiwick_layout::refusal::Refusal;
 use bailiwick_policy::plan::Plan;
-use bailiwick_policy::run_later::{self, Ground, Opened, is_repository, is_users_home};
+use bailiwick_policy::run_later::{self, Ground, Opened, is_users_home};
 use rustix::io::Errno;
 
-use super::base::Private;
 use super::desk::text::{Text, lies_in};
-use super::grants::{self, to_path};
-use super::layout::{HostKind, Layout, relative};
 use crate::landlock::{self, Access, Rule, Ruleset};
-use crate::refusal::Refusal;
 
 /// Where private directories are said to lie: nothing of the host does, and no name is judged there.
 pub(super) const PRIVATE: &[u8] = b"/\x01private";
@@ -221,28 +222,4 @@ impl Ground for OnHost<'_> {
     fn is_git_directory(&self, directory: &[u8]) -> bool {
         HostGround::default().is_git_directory(directory)
     }
-}
-
-/// The same without any tree.
-#[derive(Default)]
-pub(crate) struct HostGround<'a> {
-    pub(crate) home: Option<&'a Path>,
-}
-
-impl Ground for HostGround<'_> {
-    fn is_home(&self, directory: &[u8]) -> bool {
-        is_users_home(directory, self.home.map(|home| home.as_os_str().as_bytes()))
-    }
-
-    fn holds_git(&self, directory: &[u8]) -> bool {
-        exists(directory, ".git")
-    }
-
-    fn is_git_directory(&self, directory: &[u8]) -> bool {
-        is_repository(|name| exists(directory, name))
-    }
-}
-
-fn exists(directory: &[u8], name: &str) -> bool {
-    Path::new(std::ffi::OsStr::from_bytes(directory)).join(name).symlink_metadata().is_ok()
 }

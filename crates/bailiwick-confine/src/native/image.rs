@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bailiwick_layout::entries::LayoutEntry;
 use rustix::process::Resource;
 
 use super::guarded::Guarded;
@@ -11,7 +12,6 @@ use crate::command::Watch;
 use crate::landlock::{Access, Ruleset};
 use crate::stdio::Handed;
 use crate::sys::clone::{Program, Stack};
-use crate::sys::mount::Attributes;
 use crate::sys::netns;
 
 /// What the child is told.
@@ -88,94 +88,4 @@ pub(crate) struct DeskSetup {
 pub(crate) struct Maps {
     pub(crate) user: Vec<u8>,
     pub(crate) group: Vec<u8>,
-}
-
-/// One thing in the new root; paths are relative to it.
-#[derive(Debug)]
-pub(crate) enum LayoutEntry {
-    /// A directory in memory.
-    Directory { path: CString, mode: u32 },
-    /// A link.
-    Link { path: CString, target: CString },
-    /// A file in memory.
-    Text { path: CString, text: Vec<u8> },
-    /// A tree or file of the host.
-    Mount(Mount),
-    /// A directory in memory that stays writable.
-    Writable { path: CString, attributes: Attributes },
-    /// Something in memory, put over a path of a mounted tree.
-    Cover { source: CString, path: CString, attributes: Attributes },
-    /// Removes a file in memory that was only the source of a cover.
-    Forget { path: CString },
-    /// The file system of terminals.
-    Terminals { path: CString },
-    /// The file system of processes.
-    Processes { path: CString },
-}
-
-/// A tree or file of the host.
-#[derive(Debug)]
-pub(crate) struct Mount {
-    /// Where it lies on the host, links resolved.
-    pub(crate) source: CString,
-    /// Where it appears.
-    pub(crate) path: CString,
-    /// What it forbids.
-    pub(crate) attributes: Attributes,
-    /// Which inode was looked at, for sources that others than the system's owner can change.
-    pub(crate) identity: Option<Identity>,
-    /// Where writes to it go instead of to the host.
-    pub(crate) layer: Option<LayerPlace>,
-}
-
-/// The directories of one layer, by name in the file system that holds all layers.
-#[derive(Debug)]
-pub(crate) struct LayerPlace {
-    /// What was written.
-    pub(crate) upper: CString,
-    /// The kernel's own.
-    pub(crate) work: CString,
-    /// A copy of the host's directory, where the kernel refuses a layer over it.
-    pub(crate) copy: CString,
-    /// What a single file is called in `upper`, where its copy lies.
-    pub(crate) file: Option<CString>,
-    /// The copy, from the new root.
-    pub(crate) mounted: CString,
-}
-
-/// Which inode a path led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
-
-impl Identity {
-    #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
-    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
-        #[allow(clippy::useless_conversion, reason = "the field types differ between architectures")]
-        Self { device: stat.st_dev.into(), inode: stat.st_ino.into() }
-    }
-
-    pub(crate) fn of_metadata(found: &std::fs::Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        Self { device: found.dev(), inode: found.ino() }
-    }
-}
-
-impl LayoutEntry {
-    /// Where it is, to name it in a fault.
-    pub(crate) fn path(&self) -> &CString {
-        match self {
-            Self::Directory { path, .. }
-            | Self::Link { path, .. }
-            | Self::Text { path, .. }
-            | Self::Mount(Mount { path, .. })
-            | Self::Writable { path, .. }
-            | Self::Cover { path, .. }
-            | Self::Forget { path }
-            | Self::Terminals { path }
-            | Self::Processes { path } => path,
-        }
-    }
 }

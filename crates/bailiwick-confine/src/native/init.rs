@@ -12,6 +12,8 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::fault::Step;
+use bailiwick_layout::weakened;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,11 +22,9 @@ use rustix::process::{Pid, WaitOptions};
 use super::desk::Desk;
 use super::image::{DeskSetup, Image};
 use crate::control::{self, Message, recv, send};
-use crate::fault::Step;
 use crate::landlock::Ruleset;
 use crate::stdio::Handed;
 use crate::sys::{clone, descriptors, privileges, seccomp, signals};
-use crate::weakened;
 
 /// Starts the program and watches it until the end of the sandbox.
 pub(crate) fn run(image: &Image, terminal: Option<&OwnedFd>) -> Result<Infallible, (Step, Errno)> {

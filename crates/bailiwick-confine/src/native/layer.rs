@@ -16,17 +16,15 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::entries::{Attributes, LayerPlace};
+use bailiwick_layout::fault::Step;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 
 use super::desk::text::Text;
-use super::image::LayerPlace;
-use crate::fault::Step;
-use crate::sys::mount::{Attributes, copy, restrict_alone};
+use crate::sys::mount::{copy, restrict_alone};
 
-/// Where the store is mounted in the new root while copies are made; gone before the program starts.
-pub(super) const LAYERS: &str = ".bailiwick-layers";
 const MOUNTED: &CStr = c".bailiwick-layers";
 /// How many entries a copy may have.
 const MOST_ENTRIES: usize = 100_000;

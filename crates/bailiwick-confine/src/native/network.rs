@@ -6,13 +6,13 @@
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::fault::Step;
+use bailiwick_layout::weakened;
 use rustix::io::Errno;
 use rustix::thread::LinkNameSpaceType;
 
 use crate::control::{MOST_DESCRIPTORS, Message, send};
-use crate::fault::Step;
 use crate::sys::{clone, netns};
-use crate::weakened;
 
 /// A network in the making: what is wanted, and what came of it.
 pub(crate) struct Making<'a> {

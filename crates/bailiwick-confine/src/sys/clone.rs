@@ -6,12 +6,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
+use bailiwick_layout::weakened;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 use rustix::thread::UnshareFlags;
-
-use crate::weakened;
 
 /// Which namespaces a sandbox begins with: all but time, and but the network's, which takes as long to make as all
 /// others together and is made beside the root. See [`run_in_parallel`].

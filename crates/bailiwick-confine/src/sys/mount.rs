@@ -5,30 +5,15 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
+use bailiwick_layout::entries::Attributes;
 use rustix::io::Errno;
 use rustix::mount::OpenTreeFlags;
 
 use super::descriptors::adopt;
 use super::errno::check;
 
-/// What a mount forbids. Mounts are private besides: nothing that the host mounts later shows up inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Attributes(u64);
-
-impl Attributes {
-    pub(crate) const NONE: Self = Self(0);
-    pub(crate) const READ_ONLY: Self = Self(libc::MOUNT_ATTR_RDONLY);
-    pub(crate) const NO_SUID: Self = Self(libc::MOUNT_ATTR_NOSUID);
-    pub(crate) const NO_DEVICES: Self = Self(libc::MOUNT_ATTR_NODEV);
-    pub(crate) const NO_EXEC: Self = Self(libc::MOUNT_ATTR_NOEXEC);
-
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    const fn change(self) -> libc::mount_attr {
-        libc::mount_attr { attr_set: self.0, attr_clr: 0, propagation: libc::MS_PRIVATE, userns_fd: 0 }
-    }
+const fn change(attributes: Attributes) -> libc::mount_attr {
+    libc::mount_attr { attr_set: attributes.bits(), attr_clr: 0, propagation: libc::MS_PRIVATE, userns_fd: 0 }
 }
 
 /// A tree once more, mounted nowhere yet, with attributes added to it and to all mounts below it.
@@ -63,7 +48,7 @@ const TREE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
 
 /// One call instead of two (Linux 6.15); a sandbox has dozens of mounts.
 fn copy_at_once(directory: BorrowedFd<'_>, path: &CStr, attributes: Attributes) -> Result<OwnedFd, Errno> {
-    let change = attributes.change();
+    let change = change(attributes);
     // SAFETY: a C string, and a valid `mount_attr` of the size given, both alive.
     let tree = unsafe {
         libc::syscall(
@@ -96,7 +81,7 @@ pub(crate) fn restrict_alone(mount: BorrowedFd<'_>, attributes: Attributes) -> R
 }
 
 fn set(mount: BorrowedFd<'_>, attributes: Attributes, flags: libc::c_int) -> Result<(), Errno> {
-    let change = attributes.change();
+    let change = change(attributes);
     // SAFETY: the path is an empty C string, and `change` a valid `mount_attr` of the size given.
     let done = unsafe {
         libc::syscall(

@@ -1,7 +1,7 @@
 //! Giving up what a process must not keep, where no safe wrapper does.
 #![expect(unsafe_code, reason = "keyctl has no safe wrapper")]
 
-use crate::weakened;
+use bailiwick_layout::weakened;
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set,

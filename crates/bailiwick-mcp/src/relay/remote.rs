@@ -157,7 +157,7 @@ impl Conversation {
 
     /// A line that the relay has let through.
     async fn send(self: &Arc<Self>, line: Vec<u8>) {
-        let Some(head) = MessageHead::of(&line) else { return };
+        let Some(head) = MessageHead::from_line(&line) else { return };
         match (&head.method, head.id.clone()) {
             (Some(method), Some(id)) => {
                 let is_opening = method == "initialize";

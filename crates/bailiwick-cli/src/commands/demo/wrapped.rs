@@ -12,14 +12,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::packages::host;
+use bailiwick_command::render::{escape, style};
 use bailiwick_store::{
     InstalledServer, ResolveOptions, ServerCommand, Store, shipped_manifest, split_command,
 };
 use serde_json::{Value, json};
-
-use crate::commands::store::host;
-use crate::facts;
-use crate::render::{escape, style};
 
 const IDENTITY: &str = "npm:@modelcontextprotocol/server-filesystem";
 const LAUNCHER: [&str; 3] = ["npx", "-y", "@modelcontextprotocol/server-filesystem"];
@@ -69,7 +68,7 @@ pub(super) fn play(directory: &Path, secret: &Path) -> anyhow::Result<(String, b
 
 /// The filesystem server of the protocol, if its package was fetched or it is installed.
 fn real_server(notes: &Path) -> Option<ShownServer> {
-    let host = host(crate::args::run::NameOptions::default(), true).ok()?;
+    let host = host(bailiwick_command::args::run::NameOptions::default(), true).ok()?;
     let found = |name: &str| host.search.callers.iter().map(|dir| dir.join(name)).find(|file| file.is_file());
     found("node")?;
     let words: Vec<OsString> = LAUNCHER.iter().map(OsString::from).collect();

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bailiwick_clients::hooks::Agent;
-
-use crate::commands::install::was_installed;
+use bailiwick_command::installed::was_installed;
 
 /// Why a changed file is not to be loaded, if it is not.
 pub(super) fn refusal(agent: &Agent, path: Option<&str>) -> anyhow::Result<Option<String>> {

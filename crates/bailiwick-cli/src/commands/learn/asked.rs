@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::render::escape;
+use bailiwick_command::terminal;
 use bailiwick_learn::Evidence;
-
-use crate::args::learn::Watched;
-use crate::render::escape;
-use crate::terminal;
 
 /// Words of `--net` that are no hosts.
 const ASK: &str = "ask";

@@ -5,6 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Audit;
+use bailiwick_command::companion;
+use bailiwick_command::render::{escape, style};
 use bailiwick_learn::{Draft, Evidence, draft};
 use bailiwick_manifest::Manifest;
 use serde_json::Value;
@@ -15,19 +19,15 @@ use super::recorded::given_calls;
 use super::session::Ran;
 use super::subject::{Naming, Subject};
 use super::{Drive, watch};
-use crate::answer::{Answer, Exit};
-use crate::args::learn::Audit;
-use crate::companion;
-use crate::render::{escape, style};
 
 /// Runs it.
-pub(in crate::commands) fn audit(args: &Audit) -> anyhow::Result<Answer> {
+pub(crate) fn audit(args: &Audit) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
     let watched = &args.watched;
     let source = args.source.as_deref().map(scanned).transpose()?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
     let calls = given_calls(watched)?;
-    let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
+    let setup = Setup::new(watched, Subject::from_args(watched, &naming)?)?;
     let drive = Drive { watched, runs: 1, generates: true, is_unrecorded: true };
     let Ran { evidence, .. } = watch(&drive, &setup, calls.unwrap_or_default())?;
     let mut draft = draft(&evidence);

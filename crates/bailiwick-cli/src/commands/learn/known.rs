@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use bailiwick_command::answer::plain;
+use bailiwick_command::input;
 use bailiwick_learn::{Draft, Evidence};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::authority::Authority;
@@ -10,8 +12,6 @@ use bailiwick_policy::path::AbsPath;
 use bailiwick_store::with_host_values;
 
 use super::subject::Subject;
-use crate::commands::wrap::plain;
-use crate::input;
 
 /// A manifest, and its text.
 pub(super) struct Known {

@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::facts;
+use bailiwick_command::pinned_files::hash_of;
 use bailiwick_launch::HostPlanner;
 use bailiwick_learn::{
     ArgumentPath, BoundVariable, Evidence, MOST_PINNED, SECRETS_OF_SYSTEM, guess_variables, is_secret_name,
@@ -20,9 +23,6 @@ use bailiwick_store::{StoreHost, with_host_values};
 use super::asked::hosts;
 use super::names::manifest_lines;
 use super::subject::Subject;
-use crate::args::learn::Watched;
-use crate::commands::pinned_files::hash_of;
-use crate::facts;
 
 /// What is not read while a program is watched, also where its user may read it: homes, other programs' data, what the sandbox has of its
 /// own or shows anyway.
@@ -81,7 +81,7 @@ pub(super) struct Setup {
 impl Setup {
     /// # Errors
     /// What of the command line cannot be used.
-    pub(super) fn of(args: &Watched, subject: Subject) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &Watched, subject: Subject) -> anyhow::Result<Self> {
         let places = places(&subject.host);
         let mut notes = Vec::new();
         let mut written = BTreeSet::new();

@@ -1,15 +1,15 @@
 //! Calls that were recorded with their arguments, to be made again.
 
 use anyhow::Context as _;
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::render::style;
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::format::{RecordKind, SessionId};
 use bailiwick_journal::{Filter, records};
 use bailiwick_learn::ToolCall;
 use serde_json::Value;
 
 use super::read_calls;
-use crate::args::learn::Watched;
-use crate::render::style;
-use crate::{facts, terminal};
 
 /// What stands for a secret in recorded arguments: such a call cannot be made again.
 const REDACTED: &str = "[redacted]";

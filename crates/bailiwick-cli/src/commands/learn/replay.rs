@@ -1,6 +1,11 @@
 //! `bailiwick replay`: the same calls free and held to a manifest.
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::learn::Replay;
+use bailiwick_command::output::Existing;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{output, pinned_files, terminal, verified};
 use bailiwick_launch::Exit as Ended;
 use bailiwick_learn::{INCOMPLETE, with_root_line};
 use bailiwick_store::with_host_values;
@@ -11,15 +16,9 @@ use super::plan::{Setup, plan_of};
 use super::recorded::given_calls;
 use super::session::{Held, comparable, generated, recorder, run_held, run_program, run_server};
 use super::subject::{Naming, Subject};
-use crate::answer::{Answer, Exit};
-use crate::args::learn::Replay;
-use crate::commands::{pinned_files, verified};
-use crate::output::Existing;
-use crate::render::{escape, style};
-use crate::{output, terminal};
 
 /// Runs it.
-pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
+pub(crate) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     let known = Known::read(&args.manifest)?;
     if known.text.lines().any(|line| line.starts_with(INCOMPLETE)) {
         let why = "it was learned from less than everything; learn it again";
@@ -31,7 +30,7 @@ pub(in crate::commands) fn replay(args: &Replay) -> anyhow::Result<Answer> {
     }
     let given = given_calls(watched)?;
     let naming = Naming { name: None, is_server: !known.manifest.tools().is_empty(), is_unrecorded: true };
-    let setup = Setup::of(watched, Subject::of(watched, &naming)?)?;
+    let setup = Setup::new(watched, Subject::from_args(watched, &naming)?)?;
     let subject = &setup.subject;
     let held = with_host_values(known.manifest.clone(), &subject.arguments, &[], &subject.host)?;
     let held = plan_of(held, &subject.host, &[])?;

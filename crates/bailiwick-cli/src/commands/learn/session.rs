@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::terminal::Progress;
 use bailiwick_journal::SharedJournal;
 use bailiwick_launch::{
     Access, AccessKind, Accesses, BrokeredInside, Command, Exit, Launch, Launched, Layer, NetworkEvent,
@@ -22,8 +24,6 @@ use serde_json::Value;
 use super::names;
 use super::plan::environment;
 use super::subject::Subject;
-use crate::facts;
-use crate::terminal::Progress;
 
 /// How much of what a server says on stderr is kept, to be shown if it fails.
 const KEPT: usize = 2_000;
@@ -261,7 +261,7 @@ impl Watched {
 }
 
 fn explained(error: bailiwick_launch::LaunchError) -> anyhow::Error {
-    let more = crate::commands::run::without_layer(&error);
+    let more = bailiwick_command::written_trees::without_layer(&error);
     if more.is_empty() { error.into() } else { anyhow::anyhow!("{error}: {}", more.trim_end()) }
 }
 
@@ -337,7 +337,7 @@ fn drive(
                 "call {} of {}: {}, {} accesses",
                 at + 1,
                 calls.len(),
-                crate::render::escape::line(&call.tool),
+                bailiwick_command::render::escape::line(&call.tool),
                 observer.count()
             ));
         }

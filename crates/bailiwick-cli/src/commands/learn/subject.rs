@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use bailiwick_command::args::learn::Watched;
+use bailiwick_command::packages::{fetch, host};
 use bailiwick_store::{
     InstalledServer, ProjectCode, ResolveOptions, ServerCommand, Store, StoreHost, code_of_command,
     foreign_source, split_command,
 };
-
-use crate::args::learn::Watched;
-use crate::commands::store::{fetch, host};
 
 /// A program that is to be watched.
 pub(super) struct Subject {
@@ -45,7 +44,7 @@ impl Subject {
 
     /// # Errors
     /// Why nothing can be started, in words for people.
-    pub(super) fn of(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
+    pub(super) fn from_args(args: &Watched, how: &Naming<'_>) -> anyhow::Result<Self> {
         let host = host(args.names.clone(), how.is_unrecorded)?;
         let program = args.command.first().map(Path::new).unwrap_or(Path::new("program"));
         let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

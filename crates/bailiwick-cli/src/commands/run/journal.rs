@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_command::args::run::Run;
+use bailiwick_command::facts;
 use bailiwick_journal::{Journal, Options, SharedJournal, new_session};
 use bailiwick_launch::Recorder;
 use bailiwick_policy::plan::Plan;
-
-use crate::args::run::Run;
-use crate::facts;
 
 /// Who records the run; `own` is where the journal of `--journal=DIR` really lies.
 ///

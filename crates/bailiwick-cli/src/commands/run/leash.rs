@@ -7,14 +7,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bailiwick_command::args::run::Run;
+use bailiwick_command::output::{Draft, Existing, Placed, real_path};
+use bailiwick_command::render::json;
 use bailiwick_launch::{HostPlanner, PlanError, Recorder, Status};
 use bailiwick_manifest::Manifest;
 use bailiwick_policy::plan::Plan;
 
 use super::journal;
-use crate::args::run::Run;
-use crate::output::{Draft, Existing, Placed, real_path};
-use crate::render::json;
 
 /// Files that govern a run, by where they really lie.
 #[derive(Debug, Default)]

@@ -1,11 +1,10 @@
 //! A host without user namespaces: what the backend that needs none would hold of a plan, and what not.
 
+use bailiwick_command::render::{escape, style};
 use bailiwick_confine::fallback;
 use bailiwick_launch::{LaunchError, Refusal};
 use bailiwick_policy::enforcement::{Coverage, Floor, Precision};
 use bailiwick_policy::plan::Plan;
-
-use crate::render::{escape, style};
 
 /// What to add to the refusal of the native sandbox, if it is for want of namespaces.
 pub(super) fn without_namespaces(error: &LaunchError, plan: &Plan, floor: &Floor) -> String {

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::run::{Backend, Run};
+use bailiwick_command::input::InputError;
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, fleet_rules, input, pinned_files};
 use bailiwick_launch::{Brokering, HostPlanner, PlanError};
 use bailiwick_manifest::{Checked, Manifest};
 use bailiwick_policy::capability::Capability;
@@ -12,12 +17,6 @@ use bailiwick_policy::plan::{Origin, Plan};
 
 use super::leash::Governing;
 use super::retries;
-use crate::answer::{Answer, Exit};
-use crate::args::run::{Backend, Run};
-use crate::commands::pinned_files;
-use crate::input::{self, InputError};
-use crate::render::{escape, style};
-use crate::{facts, fleet_rules};
 
 /// What the command line asks for, on this host.
 pub(in crate::commands) struct PlannedRun {

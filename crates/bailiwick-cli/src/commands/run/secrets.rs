@@ -7,12 +7,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bailiwick_broker::no_source;
+use bailiwick_command::args::run::NameOptions;
+use bailiwick_command::args::secret::SecretOptions;
+use bailiwick_command::secret_sources::{known, loadable};
 use bailiwick_launch::{BrokerProcess, LoadSecret, ServiceNames};
 use bailiwick_policy::plan::Plan;
-
-use crate::args::run::NameOptions;
-use crate::args::secret::SecretOptions;
-use crate::commands::secret::{known, loadable};
 
 /// The process that has the secrets of these plans; nothing if they broker none. It is to be started before the environment
 /// is copied, and before any sandbox is made.

@@ -6,6 +6,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::terminal;
 use bailiwick_launch::{
     Change, Exit as Ended, Launched, Layer, LostFiles, NetworkEvent, Observations, Recorder,
 };
@@ -24,9 +27,6 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use super::Chosen;
 use super::jobs::Screen;
 use super::relay::{Relay, Woken, copy_size};
-use crate::answer::{Answer, Exit};
-use crate::render::{escape, style};
-use crate::terminal;
 
 /// How long a command may take to end after it was asked to because its time was over.
 const GRACE: Duration = Duration::from_millis(500);

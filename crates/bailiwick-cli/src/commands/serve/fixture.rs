@@ -4,14 +4,15 @@
 
 use std::net::SocketAddr;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::serve::Serve;
+use bailiwick_command::listening::until_signalled;
 use bailiwick_door::{Limits, Listening};
 use bailiwick_mcp::fixture::Fixture;
 use bailiwick_mcp::http::serve_fixture;
 
-use super::http::{announce, fresh_token, until_signalled};
+use super::http::{announce, fresh_token};
 use super::speak;
-use crate::answer::{Answer, Exit};
-use crate::args::serve::Serve;
 
 /// Serves what a test suite asks for.
 pub(crate) fn run(args: &Serve) -> anyhow::Result<Answer> {

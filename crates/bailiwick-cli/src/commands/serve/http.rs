@@ -1,19 +1,15 @@
 //! `serve --http`: where it listens, where its token is, and what ends it.
 
 use std::fs::{DirBuilder, remove_file};
-use std::future::Future;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::pin::pin;
 
 use anyhow::Context as _;
+use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
+use bailiwick_command::{facts, terminal};
 use bailiwick_door::{Limits, Listening, Token, TokenFile};
 use bailiwick_mcp::http::{PATH, serve};
 use bailiwick_mcp::{CancellationToken, Server};
-use tokio::signal::unix::{SignalKind, signal};
-
-use super::PARTING;
-use crate::{facts, terminal};
 
 /// Serves until a signal ends the server; the reason of the end.
 pub(super) fn speak(
@@ -33,12 +29,6 @@ pub(super) fn speak(
         serve(listening, token, Limits::default(), move || server.clone(), stop.cancelled_owned()).await;
         Ok(())
     })
-}
-
-/// A listener that no sandbox of this user reaches, whatever is granted to it.
-pub(in crate::commands) fn kept_from_sandboxes(listening: Listening) -> anyhow::Result<Listening> {
-    let ports = facts::ports_dir().context("neither XDG_STATE_HOME nor HOME says where ports are held")?;
-    Ok(listening.kept_from_sandboxes(&ports)?)
 }
 
 /// A token, in a file that is named after the port, in a directory that no sandbox shows.
@@ -62,28 +52,4 @@ pub(in crate::commands) fn announce(listening: &Listening, file: Option<&TokenFi
         None => "every process of this machine may use it".to_owned(),
     };
     terminal::remark(&format!("serving MCP on {}\n{token}\n", listening.url(PATH)));
-}
-
-/// Runs something that ends when it is told to, and tells it to at SIGTERM and SIGINT.
-pub(in crate::commands) fn until_signalled<F>(
-    serve: impl FnOnce(CancellationToken) -> F,
-) -> anyhow::Result<&'static str>
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut served = pin!(serve(stop.clone()));
-        let how = tokio::select! {
-            ended = &mut served => return ended.map(|()| "ended"),
-            _ = term.recv() => "terminated",
-            _ = int.recv() => "interrupted",
-        };
-        stop.cancel();
-        served.await.map(|()| how)
-    });
-    runtime.shutdown_timeout(PARTING);
-    ended
 }

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bailiwick_command::{console_presence, facts};
 use bailiwick_fleet::Hash;
 use bailiwick_guard::{Approver, Call, Consent};
 use bailiwick_guardrails::approvals::{Consulted, FILE, Question, consult, take};
@@ -30,8 +31,6 @@ use tokio::sync::Semaphore;
 use super::WrappedServer;
 use super::fleet::FleetPart;
 use super::pins::KeptPins;
-use crate::commands::console;
-use crate::facts;
 
 /// The longest arguments that a person is asked about at a client: what is shown is what runs.
 const MAX_SHOWN: usize = 4_000;
@@ -219,7 +218,7 @@ impl Approvals {
         let (since, mut looked) = (Instant::now(), Instant::now());
         let mut stamp = changed_at(&file);
         let mut asked = self.ask_store(bound, args, question);
-        let mut is_there = console::is_there();
+        let mut is_there = console_presence::is_there();
         while matches!(asked, Asked::Waiting(_)) && is_there && since.elapsed() < HOLD {
             tokio::time::sleep(LOOK).await;
             let now = changed_at(&file);
@@ -229,7 +228,7 @@ impl Approvals {
             }
             if looked.elapsed() > LOOK_FOR_CONSOLE {
                 looked = Instant::now();
-                is_there = console::is_there();
+                is_there = console_presence::is_there();
             }
         }
         asked

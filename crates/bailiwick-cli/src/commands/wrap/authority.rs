@@ -1,12 +1,11 @@
 //! What a server was granted in a project when it was first used there. More than that waits for a person.
 
 use anyhow::Context as _;
+use bailiwick_command::facts;
+use bailiwick_command::pin_store::{PinFile, PinnedServer};
 use bailiwick_manifest::Manifest;
 use bailiwick_manifest::diff::Diff;
 use bailiwick_manifest::snapshot::Snapshot;
-
-use crate::facts;
-use crate::pin_store::{PinFile, PinnedServer};
 
 /// Remembers what a server is granted, or compares it with what was.
 ///

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::render::{escape, style};
 use bailiwick_launch::{Recorder, Status, Stdio};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::enforcement::{Aspect, Level};
 
 use super::WrappedServer;
-use crate::answer::{Answer, Exit};
 use crate::commands::run::{PlannedRun, server_launch};
-use crate::render::{escape, style};
 
 /// How a server that runs elsewhere is held.
 pub(super) fn answer_elsewhere(server: &WrappedServer) -> Answer {

@@ -9,6 +9,11 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use bailiwick_command::member_link::{
+    MemberLink, block_on, is_key_of_host, lease_directory, machine, reporter, servers_here,
+};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::terminal;
 use bailiwick_fleet::protocol::BudgetUnit;
 use bailiwick_guard::Meter;
 use bailiwick_manifest::{FleetBudget, SpendUnit};
@@ -18,10 +23,6 @@ use bailiwick_member::identity::Identity;
 use bailiwick_member::lease::{LeaseError, Purse, PurseUse, SpendError};
 use bailiwick_member::now_ms;
 use bailiwick_member::report::Reporter;
-
-use crate::commands::fleet::{MemberLink, block_on, is_key_of_host, lease, machine, reporter, servers_here};
-use crate::render::{escape, style};
-use crate::terminal;
 
 /// How long a call is held for a person: clients wait a minute for an answer.
 const HOLD: Duration = Duration::from_secs(45);
@@ -137,7 +138,7 @@ impl FleetPart {
         if let Some(used) = purses.get(&key) {
             return Ok(used.purse().clone());
         }
-        let directory = lease::directory().map_err(|fault| fault.to_string())?;
+        let directory = lease_directory().map_err(|fault| fault.to_string())?;
         let unit = match budget.unit {
             SpendUnit::Calls => BudgetUnit::Calls,
             SpendUnit::Seconds => BudgetUnit::Seconds,

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::plain;
+use bailiwick_command::args::wrap::{GateMode, Wrap};
+use bailiwick_command::facts;
+use bailiwick_command::user_state::state;
 use bailiwick_guard::{Registry, RegistryBuilder, Rules, Session};
 use bailiwick_journal::{Journal, Redaction};
 use bailiwick_launch::{CallsInFlight as Serving, Moment};
@@ -15,10 +19,7 @@ use super::WrappedServer;
 use super::approver::Approvals;
 use super::pins::KeptPins;
 use super::secret::given_secret;
-use crate::args::wrap::{GateMode, Wrap};
 use crate::commands::serve::guarded;
-use crate::commands::trust::state;
-use crate::facts;
 
 /// Tools, grant and secrets of one server.
 pub(super) struct Gate {
@@ -66,7 +67,7 @@ impl Gate {
             (None, true) => Tools::Plain(builder.build()?),
             (file, _) => match guarded(file.as_deref(), &server.guardrails, builder)? {
                 Ok(guarded) => Tools::Guarded(Box::new(guarded)),
-                Err(refusal) => anyhow::bail!(anstream::adapter::strip_str(&refusal.complaint).to_string()),
+                Err(refusal) => return Err(plain(refusal)),
             },
         };
         let marks = checked.manifest().tools().iter().map(|tool| (tool.name().to_owned(), marks(tool)));

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::listening::{kept_from_sandboxes, until_signalled};
 use bailiwick_door::{DoorRules, Limits, Listening};
 use bailiwick_journal::Journal;
 use bailiwick_journal::format::{Decision, Event, RecordKind};
@@ -30,9 +33,7 @@ use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::{ServerLog, WritersEnd};
 use super::supervise::{Attended, attend, split};
-use crate::answer::{Answer, Exit};
-use crate::args::wrap::Wrap;
-use crate::commands::serve::{announce, fresh_token, kept_from_sandboxes, until_signalled};
+use crate::commands::serve::{announce, fresh_token};
 
 /// Bytes on their way between a client and its relay.
 const BUFFER: usize = 64 * 1024;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bailiwick_command::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
 use bailiwick_fleet::Hash;
 use bailiwick_guard::{Call, Interceptor, InterceptorError, Verdict};
 use bailiwick_journal::Journal;
@@ -13,8 +14,6 @@ use bailiwick_policy::denial::{Denial, DenialCode};
 use bailiwick_policy::digest::Digest;
 use bailiwick_replica::Leash;
 use serde_json::Value;
-
-use crate::pin_store::{PinFile, PinnedServer, prompt_key, resource_key};
 
 /// The pins of one server. Clones are the same.
 #[derive(Clone)]

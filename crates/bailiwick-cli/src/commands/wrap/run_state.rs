@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bailiwick_command::facts;
+use bailiwick_command::running::{RunningFile, RunningServer};
 use bailiwick_confine::Status;
 use bailiwick_journal::Journal;
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_mcp::relay::RelayCounts;
 
 use super::WrappedServer;
-use crate::facts;
-use crate::running::{RunningFile, RunningServer};
 
 /// How long changes are gathered before they are written.
 const PAUSE: Duration = Duration::from_millis(200);

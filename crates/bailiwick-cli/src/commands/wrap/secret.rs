@@ -2,8 +2,7 @@
 
 use anyhow::Context as _;
 use bailiwick_broker::SecretSource as _;
-
-use crate::args::secret::SecretOptions;
+use bailiwick_command::args::secret::SecretOptions;
 
 /// The one secret that was given: its name and its value.
 ///

@@ -11,10 +11,10 @@ use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bailiwick_command::render::escape;
+use bailiwick_command::server_logs::{directory, file_name};
+use bailiwick_command::terminal;
 use bailiwick_mcp::relay::Redactor;
-
-use crate::render::escape;
-use crate::{facts, terminal};
 
 /// A log that is larger becomes the old one, and a new one begins.
 const LARGEST: u64 = 1024 * 1024;
@@ -60,18 +60,6 @@ struct KeptLog {
     path: PathBuf,
     file: File,
     size: u64,
-}
-
-/// Where the logs of servers are.
-pub(in crate::commands) fn directory() -> Option<PathBuf> {
-    facts::state_dir().map(|state| state.join("logs"))
-}
-
-/// The file name of a server's log: its name, without what means something in paths.
-pub(in crate::commands) fn file_name(server: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.@".contains(c) { c } else { '_' };
-    let name: String = server.chars().take(100).map(plain).collect();
-    format!("{}.log", name.trim_start_matches('.'))
 }
 
 impl ServerLog {

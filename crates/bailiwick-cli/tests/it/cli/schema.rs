@@ -108,7 +108,7 @@ fn files_in(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn templates_and_examples_are_valid() {
-    let mut files = files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"));
+    let mut files = files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../bailiwick-admin/templates"));
     files.extend(files_in(&super::root().join("examples")));
     files.retain(|path| !path.ends_with("accept.toml") && !path.ends_with("notes.py"));
     assert!(files.len() >= 15);

@@ -12,7 +12,7 @@ fn offered() -> BTreeSet<String> {
 
 #[test]
 fn the_list_is_the_directory() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bailiwick-admin/templates");
     let files = std::fs::read_dir(directory).unwrap();
     let stems = files.map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
     assert_eq!(stems.collect::<BTreeSet<_>>(), offered());

@@ -48,6 +48,8 @@ impl Host {
         std::fs::create_dir(place.path().join("fleet")).unwrap();
         let program = place.path().join("bailiwick");
         std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), &program).unwrap();
+        let admin = place.path().join("bailiwick-admin");
+        std::fs::copy(env!("CARGO_BIN_EXE_bailiwick-admin"), admin).unwrap();
         let host = Self { place, program };
         let tried = host.enter(0, Path::new("true")).output().unwrap();
         if !tried.status.success() {

@@ -11,8 +11,8 @@ use super::{assert_none, repo};
 
 /// The most lines of a crate.
 const MOST: usize = 9_000;
-/// Crates that may have more: every command and every sandbox. CONTRIBUTING.md says the same.
-const LARGER: [(&str, usize); 2] = [("bailiwick-cli", 20_000), ("bailiwick-confine", 11_200)];
+/// Crates that may have more: the language of policies and every command. CONTRIBUTING.md says the same.
+const LARGER: [(&str, usize); 2] = [("bailiwick-policy", 12_000), ("bailiwick-cli", 12_000)];
 /// How many equal lines are a repetition.
 const EQUAL: usize = 6;
 
@@ -133,7 +133,6 @@ fn the_rule_sees_a_crate_that_is_too_large() {
         file("a", MOST - 1),
         file("a", 2),
         file("b", MOST),
-        file("bailiwick-confine", MOST + 1),
         file(larger, its_most + 1),
         SourceFile {
             owner: "c".to_owned(),

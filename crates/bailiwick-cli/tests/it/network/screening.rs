@@ -58,7 +58,7 @@ fn a_server_that_refuses_private_addresses_fetches_what_is_granted() {
     let files: Files = std::sync::Arc::new([("/page".to_owned(), PAGE.to_vec())].into());
     let seen = servers::http(&format!("{GOOD}:80"), &files);
     let inner = servers::http(&format!("{INNER}:80"), &files);
-    let template = include_str!("../../../templates/fetch.toml");
+    let template = include_str!("../../../../bailiwick-admin/templates/fetch.toml");
     for user in users() {
         let stage = Stage::new(*user);
         let venv = stage.path("venv");

@@ -59,9 +59,9 @@ impl Stage {
     pub(super) fn new(user: User) -> Self {
         let dir = tempfile::Builder::new().prefix("bailiwick-network").tempdir_in("/var/tmp").unwrap();
         let stage = Self { dir, user };
-        std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), stage.path("bailiwick")).unwrap();
+        bailiwick_testkit::copy_program(Path::new(env!("CARGO_BIN_EXE_bailiwick")), &stage.path("bailiwick"));
         std::fs::copy(std::env::current_exe().unwrap(), stage.path("client")).unwrap();
-        for name in ["", "bailiwick", "client"] {
+        for name in ["", "bailiwick", "bailiwick-admin", "client"] {
             open(&stage.path(name));
         }
         stage

@@ -20,7 +20,7 @@ impl World {
         for name in ["w/sub", "out"] {
             std::fs::create_dir_all(dir.path().join(name)).expect("a directory");
         }
-        std::fs::copy(program(), dir.path().join("bailiwick")).expect("the command is copied");
+        bailiwick_testkit::copy_program(&program(), &dir.path().join("bailiwick"));
         std::fs::write(dir.path().join("out/victim"), "mine").expect("a file");
         let world = Self { dir, user };
         world.give("");

@@ -104,8 +104,10 @@ impl World {
 
     /// The command that a server's template names, found where the user's settings say.
     fn under_template(&self, server: &Server) -> Command {
-        let template =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(server.name).with_extension("toml");
+        let template = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../bailiwick-admin/templates")
+            .join(server.name)
+            .with_extension("toml");
         let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_bailiwick")));
         command.args(["run", "--manifest"]).arg(template);
         command.arg("--set").arg(format!("WORKSPACE={}", self.path("w").display()));

@@ -235,10 +235,11 @@ impl Server {
     }
 }
 
-/// A text with every word of hexadecimal digits that holds a number left out.
+/// A text with every word left out that holds a number and is made of hexadecimal digits, or of a time as ISO 8601 writes it.
 fn without_numbers(text: &str) -> String {
     let is_number = |word: &str| {
-        word.chars().all(|own| own.is_ascii_hexdigit()) && word.contains(|own: char| own.is_ascii_digit())
+        word.chars().all(|own| own.is_ascii_hexdigit() || "TZ".contains(own))
+            && word.contains(|own: char| own.is_ascii_digit())
     };
     text.split(|own: char| !own.is_alphanumeric())
         .filter(|word| !is_number(word))

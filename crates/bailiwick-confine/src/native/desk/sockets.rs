@@ -16,6 +16,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use bailiwick_layout::weakened;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, bind, connect, sockopt};
@@ -27,7 +28,6 @@ use super::text::{Text, lies_in, split};
 use super::{Desk, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
 use crate::sys::notify::{self, TrappedCall};
-use crate::weakened;
 
 /// The longest address of a Unix socket.
 const LONGEST: usize = 110;

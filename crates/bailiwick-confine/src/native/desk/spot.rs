@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bailiwick_layout::weakened;
 use bailiwick_policy::run_later::{self, Ground, Role};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw, statat};
 use rustix::io::Errno;
@@ -14,7 +15,6 @@ use super::{Desk, Identity, Turn};
 use crate::native::guarded::{Guarded, PRIVATE, Tree};
 use crate::sys::here;
 use crate::sys::notify::TrappedCall;
-use crate::weakened;
 
 /// An entry of a directory in a guarded tree.
 pub(super) struct Spot<'a> {

@@ -36,7 +36,7 @@ pub(super) struct MessageHead {
 pub(super) struct ToolHeaders(HashMap<String, Vec<(HeaderName, Vec<String>)>>);
 
 impl MessageHead {
-    pub(super) fn of(line: &[u8]) -> Option<Self> {
+    pub(super) fn from_line(line: &[u8]) -> Option<Self> {
         let mut message: Map<String, Value> = serde_json::from_slice(line).ok()?;
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         let params = message.remove("params").unwrap_or_default();
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn headers_repeat_what_the_body_says() {
         let line = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"g\u00e9o","arguments":{"at":{"city":"Z\u00fcrich"},"n":7},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-        let head = MessageHead::of(line).unwrap();
+        let head = MessageHead::from_line(line).unwrap();
         let mut tools = ToolHeaders::default();
         tools.note(br#"{"result":{"tools":[{"name":"g\u00e9o","inputSchema":{"properties":{"at":{"properties":{"city":{"x-mcp-header":"City"}}},"n":{"x-mcp-header":"N"},"bad":{"x-mcp-header":"a b"}}}}]}}"#);
         let session = Session { name: Some("s".to_owned()), ..Session::default() };
@@ -194,7 +194,7 @@ mod tests {
             ..Session::default()
         };
         let of = |line: &[u8]| {
-            let head = MessageHead::of(line).unwrap();
+            let head = MessageHead::from_line(line).unwrap();
             written(Method::POST, Bytes::new(), &head, &session, &[], None).unwrap()
         };
         let opening = of(br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);

@@ -86,7 +86,7 @@ impl Conversation {
         }
         let opening = self.locked().session.opening.clone();
         let opening = opening.ok_or("the server has forgotten its session, which cannot be opened again")?;
-        let head = MessageHead::of(&opening).ok_or("the session cannot be opened again")?;
+        let head = MessageHead::from_line(&opening).ok_or("the session cannot be opened again")?;
         let answered = self.post(&head, &opening, BRIEF).await?;
         let failed = |why: &str| format!("the server has forgotten its session and opens no other: {why}");
         if !answered.status.is_success() {
@@ -106,7 +106,7 @@ impl Conversation {
         }
         self.note("the server had forgotten its session; it was opened again");
         if let Some(opened) = opened
-            && let Some(head) = MessageHead::of(&opened)
+            && let Some(head) = MessageHead::from_line(&opened)
         {
             self.tell(&head, &opened).await;
             self.listen();
