@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bailiwick_fleet::checkpoint::Trust;
 use bailiwick_fleet::enrolment::{AUTHORITY_FILE, ENROLMENT_FILE, Enrolment, MAX_ENROLMENT};
 use bailiwick_fleet::entry::Role;
 use bailiwick_journal::format::{Event, RecordKind};
@@ -17,8 +18,8 @@ use bailiwick_replica::{ClientMaker, CopyStore, Leash, LogFinding, Replica, Serv
 
 use crate::facts::{self, Setting};
 use crate::hook_records::act;
-use crate::input;
 use crate::render::escape;
+use crate::{input, moment};
 
 /// The command that looks at the log once, for processes that end too soon for that.
 pub const REFRESH: &str = "refresh-fleet";
@@ -71,6 +72,16 @@ pub fn store(enrolment: &Enrolment) -> anyhow::Result<CopyStore> {
     Ok(CopyStore::new(&state, enrolment))
 }
 
+/// Whom checkpoints are trusted from: the keys that followed those of the enrolment, as the copy of the log that is held here has them.
+pub fn trust(enrolment: &Enrolment) -> Trust {
+    let trust = enrolment.trust();
+    let copy = store(enrolment).ok().and_then(|store| store.load().ok().flatten());
+    match copy {
+        Some(copy) => Trust { hub_keys: copy.state().hub_keys(&enrolment.log_key), ..trust },
+        None => trust,
+    }
+}
+
 /// Makes the client that the log is fetched with.
 pub fn client_maker() -> ClientMaker {
     Arc::new(|| {
@@ -117,8 +128,9 @@ pub fn copy_in_words() -> anyhow::Result<String> {
     let findings = store.findings();
     let found = findings.iter().map(|found| {
         format!(
-            "  {}: {} offers another log: {}\n",
+            "  {}, seen {}: {}: {}\n",
             found.code,
+            moment::utc(found.time_ms.saturating_mul(1000)),
             escape::line(&found.source),
             escape::line(&found.message)
         )
@@ -222,9 +234,9 @@ pub fn checked(ceiling: &Manifest, settings: &[Setting]) -> Result<Checked, Vec<
     ceiling.clone().check(&facts).map_err(Findings::into_vec)
 }
 
-/// Records a fork or a rollback.
+/// Records a fork, a rollback, or a clock that is behind.
 fn record(found: &LogFinding) {
-    let reason = format!("{} offers another fleet's log: {}", found.source, found.message);
+    let reason = format!("the fleet's log at {}: {}", found.source, found.message);
     act(Event::new(RecordKind::Fault).with_code(found.code.clone()).with_reason(reason));
 }
 

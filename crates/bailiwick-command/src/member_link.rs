@@ -10,7 +10,7 @@ use bailiwick_fleet::entry::{Package, Role};
 use bailiwick_fleet::merkle::empty_root;
 use bailiwick_fleet::protocol::InventoryServer;
 use bailiwick_member::hub::Hub;
-use bailiwick_member::identity::Identity;
+use bailiwick_member::identity::{Identity, IdentityError};
 use bailiwick_member::report::{LogCopy, Reporter};
 
 use crate::pin_store::PinFile;
@@ -51,6 +51,12 @@ pub fn machine() -> anyhow::Result<Option<MemberLink>> {
     MemberLink::new(identity).map(Some)
 }
 
+/// Whether the enrolment is that of all users, and its key another user's: its rules hold, and what needs a hub does not go.
+pub fn is_key_of_host(fault: &anyhow::Error) -> bool {
+    let directory = facts::fleet_dir().filter(|directory| facts::is_fleet_of_host(directory));
+    directory.is_some() && matches!(fault.downcast_ref(), Some(IdentityError::AnotherUsers(_)))
+}
+
 /// What sends this machine's reports.
 pub fn reporter(link: &MemberLink) -> anyhow::Result<Reporter> {
     let state = facts::state_dir().context("neither XDG_STATE_HOME nor HOME says where the state is")?;
@@ -82,12 +88,17 @@ pub fn servers_here() -> (LogCopy, Vec<InventoryServer>) {
             .entry(running.identity.clone())
             .or_insert_with(|| blank(&running.name, &running.identity));
         server.server = running.name;
+        // With its version, which the identity has not.
+        server.package = running.package.as_deref().and_then(package_of).or(server.package.take());
         server.manifest = running.manifest_hash.as_deref().and_then(|hash| hash.parse().ok());
         server.enforcement = running.enforcement;
         server.running = true;
     }
     let mut servers: Vec<InventoryServer> =
         servers.into_values().filter(|server| is_name(&server.server)).collect();
+    for server in &mut servers {
+        server.package.take_if(|package| !is_plain(package));
+    }
     servers.sort();
     (copy_here().unwrap_or(LogCopy { size: 0, root: empty_root() }), servers)
 }
@@ -98,6 +109,12 @@ fn copy_here() -> Option<LogCopy> {
     let copy = fleet_rules::store(&enrolment).ok()?.load().ok()??;
     let head = &copy.head().checkpoint;
     Some(LogCopy { size: head.size, root: head.root })
+}
+
+/// Whether a hub takes what is said of a package.
+fn is_plain(package: &Package) -> bool {
+    let words = [&package.registry, &package.name].into_iter().chain(&package.version);
+    words.into_iter().all(|word| is_name(word))
 }
 
 /// Whether a hub takes it as a name.

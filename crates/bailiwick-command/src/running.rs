@@ -20,6 +20,9 @@ pub struct RunningServer {
     pub name: String,
     /// What its pins are known by.
     pub identity: String,
+    /// The package that it says it is, with its version, if it is one.
+    #[serde(default)]
+    pub package: Option<String>,
     /// The command that it was started with.
     pub command: Vec<String>,
     /// The process that wraps it.

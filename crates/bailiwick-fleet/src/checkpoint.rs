@@ -124,7 +124,10 @@ pub enum SuccessionError {
         root: Hash,
     },
     /// Its time lies in the future.
-    #[error("the checkpoint with root {root} is signed for {ahead_ms} ms from now; held root {held_root}")]
+    #[error(
+        "the checkpoint with root {root} is signed for {ahead_ms} ms from now; held root {held_root}; nothing new is taken as long \
+         as this machine's clock is behind"
+    )]
     Future {
         /// The root that is held.
         held_root: Hash,

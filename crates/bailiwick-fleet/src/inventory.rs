@@ -78,6 +78,7 @@ mod tests {
         MemberRow {
             member: name.to_owned(),
             role: Role::Machine,
+            name: name.to_owned(),
             labels,
             seen_ms: None,
             inventory: Some(report),

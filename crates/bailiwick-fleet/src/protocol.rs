@@ -288,6 +288,9 @@ pub struct MemberRow {
     pub member: String,
     /// What it may do.
     pub role: Role,
+    /// What it calls itself, for people.
+    #[serde(default)]
+    pub name: String,
     /// Its labels.
     #[serde(default)]
     pub labels: BTreeSet<String>,

@@ -50,7 +50,7 @@ function server(one) {
 function machine(one) {
   const told = one.inventory;
   return h("article", { class: "card" }, h("header", {}, h("h2", {}, short(one.member)), " ", pill("plain", one.role)),
-    h("dl", { class: "pairs" }, pair("Labels", seen((one.labels || []).join(", ") || "none", { most: 200 })),
+    h("dl", { class: "pairs" }, one.name && pair("Name", seen(one.name, { most: 130 })), pair("Labels", seen((one.labels || []).join(", ") || "none", { most: 200 })),
       pair("Seen", one.seen_ms ? ago(us(one.seen_ms)) : "it has reported nothing"),
       told && pair("Version", seen(told.version, { most: 60 })), told && pair("Log", [plural(told.log_size, "entry", "entries"), " ", short(told.log_root)])),
     told && (told.servers.length ? h("ul", { class: "plain" }, told.servers.map(server)) : h("p", { class: "faint" }, "It runs no server.")));

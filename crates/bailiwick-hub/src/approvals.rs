@@ -26,6 +26,8 @@ use crate::sequence::{signed, unsigned};
 const MAX_TTL_S: u64 = 24 * 3600;
 /// The most calls of one machine that wait.
 const MAX_WAITING: i64 = 64;
+/// The most calls of one machine in an hour.
+const MAX_HOURLY: i64 = 1_024;
 /// The most bytes of redacted arguments.
 const MAX_ARGUMENTS: usize = 64 << 10;
 
@@ -46,9 +48,10 @@ pub async fn post(hub: &Hub, machine: &Member, asked: &ApprovalRequest) -> Resul
     let row = hub
         .database
         .with(async |client| {
-            let waiting = "SELECT COUNT(*) FROM approval WHERE machine = $1 AND state = 'waiting' AND expires_at > now() AND id <> $2";
-            let waiting: i64 = client.query_one(waiting, &[&machine.id, &asked.id]).await?.try_get(0)?;
-            if waiting >= MAX_WAITING {
+            let counts = "SELECT COUNT(*) FILTER (WHERE state = 'waiting' AND expires_at > now()), \
+                          COUNT(*) FILTER (WHERE created_at > now() - INTERVAL '1 hour') FROM approval WHERE machine = $1 AND id <> $2";
+            let counts = client.query_one(counts, &[&machine.id, &asked.id]).await?;
+            if counts.try_get::<_, i64>(0)? >= MAX_WAITING || counts.try_get::<_, i64>(1)? >= MAX_HOURLY {
                 return Ok(None);
             }
             let insert = "INSERT INTO approval (id, machine, request, request_hash, arguments_sha256, state, expires_at) \
@@ -62,7 +65,9 @@ pub async fn post(hub: &Hub, machine: &Member, asked: &ApprovalRequest) -> Resul
         HubError::refused(
             StatusCode::TOO_MANY_REQUESTS,
             "too-many-waiting",
-            format!("{MAX_WAITING} calls of this machine wait already"),
+            format!(
+                "{MAX_WAITING} calls of this machine wait already, or {MAX_HOURLY} were asked about in an hour"
+            ),
         )
     };
     let row = row.ok_or_else(too_many)?;
@@ -221,7 +226,8 @@ pub async fn settled(hub: &Hub, ids: &[String]) -> Result<Vec<String>, StoreErro
         .await
 }
 
-/// Blanks what is kept briefly, and forgets what is a month old.
+/// Blanks what is kept briefly, and forgets what is over: answers after a month, leases a day after they returned or a month after they
+/// ended, journal heads that were anchored and have not grown for a week. The log has those for good.
 ///
 /// # Errors
 /// If the database does not answer.
@@ -231,8 +237,15 @@ pub async fn sweep(hub: &Hub) -> Result<(), StoreError> {
             let blank = "UPDATE approval SET request = NULL WHERE request IS NOT NULL \
                          AND (answered_at < now() - INTERVAL '1 hour' OR expires_at < now() - INTERVAL '1 hour')";
             client.execute(blank, &[]).await?;
-            client.execute("DELETE FROM approval WHERE expires_at < now() - INTERVAL '30 days'", &[]).await?;
-            client.execute("DELETE FROM enrol_token WHERE expires_at < now() - INTERVAL '1 day'", &[]).await?;
+            let over = [
+                "DELETE FROM approval WHERE expires_at < now() - INTERVAL '30 days'",
+                "DELETE FROM enrol_token WHERE expires_at < now() - INTERVAL '1 day'",
+                "DELETE FROM lease WHERE returned_at < now() - INTERVAL '1 day' OR expires_at < now() - INTERVAL '30 days'",
+                "DELETE FROM journal_head WHERE is_anchored AND reported_at < now() - INTERVAL '7 days'",
+            ];
+            for statement in over {
+                client.execute(statement, &[]).await?;
+            }
             Ok(())
         })
         .await

@@ -31,6 +31,10 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// After a restore: put the published log back into the database.
     Recover(RecoverArgs),
+    /// Replace the key that signs the log: announce another one, and later have it sign.
+    RotateLog(RotateLogArgs),
+    /// Make the hub's own certificate anew, for the host in its URL.
+    RenewServer(RenewServerArgs),
 }
 
 /// The database and the keys.
@@ -130,6 +134,24 @@ pub(crate) struct ExportArgs {
     pub(crate) store: StoreArgs,
     /// The directory
     pub(crate) directory: PathBuf,
+}
+
+/// Another key for the log.
+#[derive(Debug, Args)]
+pub(crate) struct RotateLogArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Have the announced key sign from now on, and the one before it no more
+    #[arg(long)]
+    pub(crate) finish: bool,
+}
+
+/// The hub's own certificate.
+#[derive(Debug, Args)]
+pub(crate) struct RenewServerArgs {
+    /// The directory that `bailiwick-hub init` made
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: PathBuf,
 }
 
 /// The published log.

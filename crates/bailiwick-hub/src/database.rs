@@ -22,6 +22,9 @@ pub enum StoreError {
     /// Another hub was quicker; the same again may succeed.
     #[error("another hub was quicker")]
     Conflict,
+    /// The id is that of something else.
+    #[error("something else has this id")]
+    Taken,
     /// The database refused the statement.
     #[error("the database refused: {0}")]
     Refused(String),
@@ -30,9 +33,15 @@ pub enum StoreError {
     Broken(String),
 }
 
+/// An error and what it came from, as `connection refused`.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
+}
+
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let Some(code) = error.code() else { return Self::Down(error.to_string()) };
+        let Some(code) = error.code() else { return Self::Down(in_words(&error)) };
         let again = [
             &SqlState::T_R_SERIALIZATION_FAILURE,
             &SqlState::T_R_DEADLOCK_DETECTED,

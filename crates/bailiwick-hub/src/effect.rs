@@ -63,18 +63,20 @@ impl Effect {
                 transaction.execute("DELETE FROM enrol_token WHERE hash = $1", &[hash]).await?;
             }
             Self::VoidApprovals => {
-                let sql = "UPDATE approval SET state = 'denied', answered_by = $1, answered_at = now(), reason = 'everything was revoked' \
+                let sql = "UPDATE approval SET state = 'denied', answered_by = $1, answered_at = now(), remark = 'everything was revoked' \
                            WHERE used_at IS NULL AND state IN ('waiting', 'allowed')";
                 transaction.execute(sql, &[&by]).await?;
             }
             Self::KeepHeads { hash, body, rows } => {
                 let sql = "INSERT INTO head_batch (hash, idx, body) VALUES ($1, $2, $3)";
                 transaction.execute(sql, &[hash, &signed(index)?, body]).await?;
-                let sql = "UPDATE journal_head SET is_anchored = true WHERE machine = $1 AND session = $2 AND seq = $3";
-                let anchored = transaction.prepare(sql).await?;
-                for (machine, session, seq) in rows {
-                    transaction.execute(&anchored, &[machine, session, seq]).await?;
-                }
+                let machines: Vec<&str> = rows.iter().map(|(machine, ..)| machine.as_str()).collect();
+                let sessions: Vec<&str> = rows.iter().map(|(_, session, _)| session.as_str()).collect();
+                let seqs: Vec<i64> = rows.iter().map(|(.., seq)| *seq).collect();
+                let sql = "UPDATE journal_head AS own SET is_anchored = true \
+                           FROM (SELECT * FROM UNNEST($1::TEXT[], $2::TEXT[], $3::INT8[])) AS done (machine, session, seq) \
+                           WHERE own.machine = done.machine AND own.session = done.session AND own.seq = done.seq";
+                transaction.execute(sql, &[&machines, &sessions, &seqs]).await?;
             }
         }
         Ok(())

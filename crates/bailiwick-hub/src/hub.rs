@@ -14,6 +14,7 @@ use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::publish::{Publisher, SignedCheckpoint};
 use crate::reports;
+use crate::share::Paces;
 
 /// How often the database is asked for all calls that are waited for.
 const LOOK: Duration = Duration::from_millis(300);
@@ -30,6 +31,8 @@ pub struct Hub {
     pub checkpoint: Arc<RwLock<Option<SignedCheckpoint>>>,
     /// Counters.
     pub metrics: Metrics,
+    /// Requests of machines.
+    pub(crate) paces: Paces,
     poked: Notify,
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
 }
@@ -61,6 +64,7 @@ impl Hub {
             log_files,
             checkpoint: Arc::default(),
             metrics: Metrics::default(),
+            paces: Paces::default(),
             poked: Notify::new(),
             waiting: Mutex::default(),
         }

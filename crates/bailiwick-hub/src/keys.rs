@@ -1,7 +1,8 @@
 //! The hub's keys: the log's signing key, the authority that signs members' certificates, and the authority's certificate for TLS.
 //!
 //! `bailiwick-hub init` draws them into a directory that is its owner's alone; all hubs of a fleet have copies of it. The
-//! directory is the fleet: a copy of it can sign checkpoints and enrol members.
+//! directory is the fleet: a copy of it can sign checkpoints and enrol members. The log's key is replaced in two steps, because machines have to
+//! have read of the next one before it signs.
 //!
 //! Fails closed when: a file is readable by others, or a key does not fit its certificate.
 
@@ -19,6 +20,10 @@ use crate::id::hex;
 
 const LOG_KEY: &str = "log.key";
 const LOG_PUBLIC: &str = "log.pub";
+/// Drawn, and not in use yet.
+const LOG_NEXT: &str = "log.next.key";
+/// Public keys that signed before, a line each.
+const LOG_FORMER: &str = "log.former";
 const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
 const SERVER: &str = "server.pem";
@@ -79,6 +84,7 @@ pub struct Keys {
     pub log: NoteSigner,
     /// Signs certificates of members.
     pub authority: Authority,
+    former: Vec<NoteKey>,
     directory: PathBuf,
 }
 
@@ -105,7 +111,7 @@ impl Keys {
         write_new(directory, SERVER, server.as_bytes())?;
         write_new(directory, SERVER_KEY, server_key.as_bytes())?;
         write_new(directory, SETTINGS, text.as_bytes())?;
-        Ok(Self { settings, log, authority, directory: directory.to_owned() })
+        Ok(Self { settings, log, authority, former: Vec::new(), directory: directory.to_owned() })
     }
 
     /// Reads the keys of a directory.
@@ -116,15 +122,56 @@ impl Keys {
         let form = |name: &str, why: &str| KeyFault::Form(directory.join(name), why.to_owned());
         let settings: FleetSettings = serde_json::from_slice(&read_own(directory, SETTINGS)?)
             .map_err(|why| form(SETTINGS, &why.to_string()))?;
-        let secret = read_own(directory, LOG_KEY)?;
-        let seed: bailiwick_fleet::Hash = std::str::from_utf8(&secret)
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-            .ok_or_else(|| form(LOG_KEY, "not 64 hexadecimal digits"))?;
-        let log = NoteSigner::new(&settings.name, seed.as_bytes())?;
+        let log = signer(directory, LOG_KEY, &settings.name)?;
         let authority =
             Authority::open(&read_own(directory, AUTHORITY)?, &read_own(directory, AUTHORITY_KEY)?)?;
-        Ok(Self { settings, log, authority, directory: directory.to_owned() })
+        let former = former_text(directory)?;
+        let former = former.lines().map(NoteKey::parse).collect::<Result<_, _>>();
+        let former = former.map_err(|why| form(LOG_FORMER, &why.to_string()))?;
+        Ok(Self { settings, log, authority, former, directory: directory.to_owned() })
+    }
+
+    /// Draws the key that is to sign after this one, or reads the one that was drawn.
+    ///
+    /// # Errors
+    /// If it cannot be drawn or read.
+    pub fn draw_next(&self) -> Result<NoteKey, KeyFault> {
+        if !self.directory.join(LOG_NEXT).exists() {
+            let mut seed = Zeroizing::new([0_u8; 32]);
+            getrandom::fill(seed.as_mut()).map_err(KeyFault::Random)?;
+            let secret = Zeroizing::new(hex(seed.as_ref()));
+            write_new(&self.directory, LOG_NEXT, secret.as_bytes())?;
+        }
+        Ok(signer(&self.directory, LOG_NEXT, &self.settings.name)?.verifier())
+    }
+
+    /// The next key takes the place of this one, whose private half is gone then.
+    ///
+    /// # Errors
+    /// If none was drawn, or a file cannot be replaced.
+    pub fn take_next(&self) -> Result<NoteKey, KeyFault> {
+        let next = signer(&self.directory, LOG_NEXT, &self.settings.name)?.verifier();
+        let own = self.log_public();
+        // Also where this was begun before: a key is known as a former one before it is gone.
+        let mut former = former_text(&self.directory)?;
+        if !self.former.contains(&own) {
+            former.push_str(&format!("{own}\n"));
+        }
+        replace(&self.directory, LOG_FORMER, former.as_bytes())?;
+        replace(&self.directory, LOG_PUBLIC, format!("{next}\n").as_bytes())?;
+        let (from, to) = (self.directory.join(LOG_NEXT), self.directory.join(LOG_KEY));
+        fs::rename(from, &to).map_err(|cause| KeyFault::File { action: "replace", path: to, cause })?;
+        Ok(next)
+    }
+
+    /// Makes the hub's own certificate anew, for the host of its URL.
+    ///
+    /// # Errors
+    /// If it cannot be made or written.
+    pub fn renew_server(&self, host: &str) -> Result<(), KeyFault> {
+        let (server, server_key) = self.authority.server(host)?;
+        replace(&self.directory, SERVER_KEY, server_key.as_bytes())?;
+        replace(&self.directory, SERVER, server.as_bytes())
     }
 
     /// Where the certificate and key for TLS are that `init` made.
@@ -138,6 +185,42 @@ impl Keys {
     pub fn log_public(&self) -> NoteKey {
         self.log.verifier()
     }
+
+    /// That key and those that signed before it: what is published may be older than the key.
+    #[must_use]
+    pub fn log_keys(&self) -> Vec<NoteKey> {
+        std::iter::once(self.log_public()).chain(self.former.iter().cloned()).collect()
+    }
+}
+
+/// What signs the log, from a file with 64 hexadecimal digits.
+fn signer(directory: &Path, name: &str, origin: &str) -> Result<NoteSigner, KeyFault> {
+    let secret = read_own(directory, name)?;
+    let seed = std::str::from_utf8(&secret).ok().and_then(|text| text.trim().parse().ok());
+    let wrong = || KeyFault::Form(directory.join(name), "not 64 hexadecimal digits".to_owned());
+    let seed: bailiwick_fleet::Hash = seed.ok_or_else(wrong)?;
+    Ok(NoteSigner::new(origin, seed.as_bytes())?)
+}
+
+fn former_text(directory: &Path) -> Result<String, KeyFault> {
+    let path = directory.join(LOG_FORMER);
+    match fs::read_to_string(&path) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read.map_err(|cause| KeyFault::File { action: "read", path, cause }),
+    }
+}
+
+/// Replaces a file as a whole.
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), KeyFault> {
+    let (draft, path) = (format!("{name}.new"), directory.join(name));
+    // One that was left behind.
+    drop(fs::remove_file(directory.join(&draft)));
+    write_new(directory, &draft, bytes)?;
+    fs::rename(directory.join(&draft), &path).map_err(|cause| KeyFault::File {
+        action: "replace",
+        path,
+        cause,
+    })
 }
 
 fn write_new(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), KeyFault> {

@@ -41,6 +41,7 @@ mod run;
 pub mod schema;
 pub mod sequence;
 pub mod service;
+mod share;
 
 pub use refusal::HubError;
 pub use run::run_command;

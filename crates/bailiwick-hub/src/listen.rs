@@ -1,8 +1,9 @@
 //! The hub's listener: TLS with client certificates, names of hosts, and limits on what a connection may take.
 //!
 //! A connection that has shown no certificate is a stranger: there are few places for them, the oldest goes for a new one, and each
-//! has a moment to be done. One with a certificate of a trusted authority has a place of its own. A certificate is asked for
-//! and not demanded in the handshake, because the log's files and enrolment need none; `crate::service` demands it.
+//! has a moment to be done. One with a certificate of a trusted authority has a place of its own, of those that its member may
+//! have. A certificate is asked for and not demanded in the handshake, because the log's files and enrolment need none;
+//! `crate::service` demands it.
 //!
 //! Fails closed when: the certificate is of no trusted authority or has expired (the handshake ends), or `Host` names another host.
 
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bailiwick_door::{Limits, Stranger, Strangers, answer_requests, closing, plain, retry_after};
+use bailiwick_door::{Answer, Limits, Stranger, Strangers, answer_requests, closing, plain, retry_after};
 use http::{HeaderMap, StatusCode, Uri};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,7 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::certificates::{self, Claim};
 use crate::hub::Hub;
+use crate::refusal::HubError;
 use crate::service;
+use crate::share::{Connections, HeldConnection};
 
 /// Why the hub cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -150,6 +153,7 @@ impl Listening {
     /// Serves members over TLS until `halt`.
     pub async fn serve(self, front: TlsFront, limits: Limits, hub: Arc<Hub>, halt: CancellationToken) {
         let strangers = Strangers::new(limits.strangers, limits.connections);
+        let members = Arc::new(Connections::default());
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -167,6 +171,7 @@ impl Listening {
                 limits,
                 hub: Arc::clone(&hub),
                 stranger: strangers.enter(),
+                members: Arc::clone(&members),
                 halt: halt.clone(),
             };
             connections.spawn(connection.run(stream));
@@ -213,10 +218,31 @@ struct Connection {
     limits: Limits,
     hub: Arc<Hub>,
     stranger: Arc<Stranger>,
+    members: Arc<Connections>,
     halt: CancellationToken,
 }
 
+/// Whether there is a place for a connection.
+enum Place {
+    /// It is a stranger's, or one of its member's.
+    Taken { _held: Option<HeldConnection> },
+    /// Its member has no more.
+    MemberFull,
+    /// No member has.
+    HubFull,
+}
+
 impl Connection {
+    /// The place of a connection with this certificate.
+    fn place(&self, claim: Option<&Claim>) -> Place {
+        let Some(claim) = claim else { return Place::Taken { _held: None } };
+        match self.members.hold(&claim.subject) {
+            None => Place::MemberFull,
+            Some(_) if !self.stranger.admit() => Place::HubFull,
+            held => Place::Taken { _held: held },
+        }
+    }
+
     async fn run(self, stream: TcpStream) {
         let _nagle = stream.set_nodelay(true);
         // TLS has no state before there is something to read: a connection that sends nothing costs next to nothing.
@@ -232,27 +258,23 @@ impl Connection {
         let Some(stream) = stream else { return };
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let claim = certificate.and_then(|certificate| Claim::read(certificate).ok()).map(Arc::new);
-        let is_full = claim.is_some() && !self.stranger.admit();
-        self.talk(stream, claim, is_full).await;
+        let place = self.place(claim.as_deref());
+        self.talk(stream, claim, &place).await;
     }
 
     async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
         claim: Option<Arc<Claim>>,
-        is_full: bool,
+        place: &Place,
     ) {
         let (hub, front, limits) = (&self.hub, &self.front, &self.limits);
         let answer = |request: http::Request<hyper::body::Incoming>| {
             let claim = claim.clone();
             async move {
                 let (head, body) = request.into_parts();
-                if is_full {
-                    let full = plain(
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        "there are as many connections as this hub holds",
-                    );
-                    closing(retry_after(full, "1"))
+                if let Some(full) = full(place) {
+                    full
                 } else if !front.serves(&head.headers, &head.uri) {
                     closing(plain(StatusCode::MISDIRECTED_REQUEST, "this hub has another name"))
                 } else {
@@ -262,6 +284,20 @@ impl Connection {
         };
         answer_requests(stream, *limits, (&self.stranger, &self.halt), answer).await;
     }
+}
+
+/// What a connection hears that has no place.
+fn full(place: &Place) -> Option<Answer> {
+    let (status, code, why) = match place {
+        Place::Taken { .. } => return None,
+        Place::MemberFull => {
+            (StatusCode::TOO_MANY_REQUESTS, "too-many-connections", "this member has too many connections")
+        }
+        Place::HubFull => {
+            (StatusCode::SERVICE_UNAVAILABLE, "hub-full", "there are as many connections as this hub holds")
+        }
+    };
+    Some(closing(retry_after(HubError::refused(status, code, why).answer(), "1")))
 }
 
 #[cfg(test)]

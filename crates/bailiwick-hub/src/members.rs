@@ -168,7 +168,10 @@ pub async fn admit_subject(
         ));
     }
     let member = id::draw()?;
-    insert_member(hub, &member, role, "spiffe", subject, None, labels).await?;
+    let member = match insert_member(hub, &member, role, "spiffe", subject, None, labels).await {
+        Err(HubError::Store(StoreError::Conflict)) => admitted(hub, subject, role, labels).await?,
+        done => done.map(|()| member)?,
+    };
     let key = Hash::sha256(subject.as_bytes());
     let body = EntryBody::MemberKey(MemberKey {
         member: member.clone(),
@@ -180,6 +183,28 @@ pub async fn admit_subject(
     let append = Append { request: format!("enrol-{member}"), by: by.to_owned(), body, effects: Vec::new() };
     sequence::append(&hub.database, &append).await?;
     Ok(member)
+}
+
+/// The member that was admitted with this SPIFFE id, role and labels: the same request again.
+async fn admitted(
+    hub: &Hub,
+    subject: &str,
+    role: Role,
+    labels: &BTreeSet<String>,
+) -> Result<String, HubError> {
+    let labels = labels_text(labels)?;
+    let row = hub
+        .database
+        .with(async |client| {
+            let sql = "SELECT id FROM member WHERE subject = $1 AND role = $2 AND labels = $3 AND key_hash IS NULL AND revoked_at IS NULL";
+            Ok(client.query_opt(sql, &[&subject, &role_word(role), &labels]).await?)
+        })
+        .await?;
+    let taken = || {
+        let why = "this SPIFFE id is or was a member's, with another role or other labels: admit another id";
+        HubError::conflict("subject-taken", why)
+    };
+    Ok(column(&row.ok_or_else(taken)?, 0)?)
 }
 
 /// Who makes a request with this certificate.

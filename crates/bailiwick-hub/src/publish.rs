@@ -115,7 +115,7 @@ impl Publisher {
         if note.len() > MAX_CHECKPOINT {
             return Err(foreign("it is too large".to_owned()));
         }
-        let trust = Trust::hub(&self.keys.settings.name, vec![self.keys.log_public()]);
+        let trust = Trust::hub(&self.keys.settings.name, self.keys.log_keys());
         let head = trust.open(&note).map_err(|why| foreign(why.to_string()))?;
         Ok(Some(head.checkpoint))
     }

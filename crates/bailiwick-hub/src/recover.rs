@@ -9,8 +9,9 @@
 
 use std::path::Path;
 
+use bailiwick_fleet::Hash;
 use bailiwick_fleet::checkpoint::Trust;
-use bailiwick_fleet::entry::Entry;
+use bailiwick_fleet::entry::{Entry, EntryBody};
 use bailiwick_fleet::merkle::{Frontier, leaf_hash};
 use bailiwick_fleet::tile::{EntryBundle, LogFile, entry_bundles};
 use tokio_postgres::Client;
@@ -55,7 +56,9 @@ pub struct Recovered {
 /// If the files or the database contradict each other; nothing is changed then.
 pub async fn recover(database: &Database, keys: &Keys, directory: &Path) -> Result<Recovered, RecoverError> {
     let published = read_published(keys, directory)?;
-    Ok(database.with(async |client| put_back(client, &published).await.map_err(into_store)).await?)
+    Ok(database
+        .with(async |client| put_back(client, &published, directory).await.map_err(into_store))
+        .await?)
 }
 
 fn into_store(error: RecoverError) -> StoreError {
@@ -72,7 +75,7 @@ fn read_published(keys: &Keys, directory: &Path) -> Result<Vec<Vec<u8>>, Recover
     let files = |why: String| RecoverError::Files(why);
     let note = publish::serve(directory, &LogFile::Checkpoint)?
         .ok_or_else(|| files("there is no checkpoint".to_owned()))?;
-    let trust = Trust::hub(&keys.settings.name, vec![keys.log_public()]);
+    let trust = Trust::hub(&keys.settings.name, keys.log_keys());
     let head = trust.open(&note).map_err(|why| files(why.to_string()))?.checkpoint;
     let (mut entries, mut tree) = (Vec::new(), Frontier::default());
     for bundle in entry_bundles(0, head.size) {
@@ -98,7 +101,19 @@ fn decoded(bundle: &EntryBundle, bytes: &[u8]) -> Result<Vec<Vec<u8>>, RecoverEr
     Ok(entries.into_iter().map(<[u8]>::to_vec).collect())
 }
 
-async fn put_back(client: &mut Client, published: &[Vec<u8>]) -> Result<Recovered, RecoverError> {
+/// The text of the journal heads that an entry names, if it is published: hubs with another directory need it.
+fn published_heads(directory: &Path, body: &EntryBody) -> Result<Option<Effect>, RecoverError> {
+    let EntryBody::Heads(batch) = body else { return Ok(None) };
+    let body = publish::serve(directory, &LogFile::Heads(batch.sha256))?;
+    let body = body.filter(|body| Hash::sha256(body) == batch.sha256);
+    Ok(body.map(|body| Effect::KeepHeads { hash: batch.sha256.to_string(), body, rows: Vec::new() }))
+}
+
+async fn put_back(
+    client: &mut Client,
+    published: &[Vec<u8>],
+    directory: &Path,
+) -> Result<Recovered, RecoverError> {
     let transaction = client.transaction().await.map_err(StoreError::from)?;
     let head = sequence::read_head(transaction.client()).await?;
     let before = head.frontier.size();
@@ -116,7 +131,8 @@ async fn put_back(client: &mut Client, published: &[Vec<u8>]) -> Result<Recovere
     }
     for (at, bytes) in (before..).zip(missing) {
         let entry = Entry::parse(bytes).map_err(|why| RecoverError::Files(why.to_string()))?;
-        for effect in Effect::implied_by(&entry.body) {
+        let kept = published_heads(directory, &entry.body)?;
+        for effect in Effect::implied_by(&entry.body).into_iter().chain(kept) {
             effect.apply(&transaction, at, &entry.by).await?;
         }
     }

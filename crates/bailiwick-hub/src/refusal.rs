@@ -57,6 +57,7 @@ impl HubError {
             Self::Refused { code, .. } => code,
             Self::Store(StoreError::Down(_)) => "database-down",
             Self::Store(StoreError::Conflict) => "busy",
+            Self::Store(StoreError::Taken) => "id-taken",
             Self::Store(StoreError::Refused(_)) => "refused",
             Self::Store(StoreError::Broken(_)) => "broken",
         }
@@ -73,6 +74,7 @@ impl HubError {
             Self::Store(StoreError::Conflict) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "other hubs were quicker; try again")
             }
+            Self::Store(StoreError::Taken) => (StatusCode::CONFLICT, "something else was done under this id"),
             Self::Store(StoreError::Refused(_)) => {
                 (StatusCode::BAD_REQUEST, "the database refused the values")
             }
@@ -82,7 +84,8 @@ impl HubError {
         };
         let refusal = Refusal { code: self.code().to_owned(), message: message.to_owned() };
         let answer = json(status, &refusal);
-        if status == StatusCode::SERVICE_UNAVAILABLE { retry_after(answer, "1") } else { answer }
+        let comes_again = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status);
+        if comes_again { retry_after(answer, "1") } else { answer }
     }
 }
 

@@ -1,15 +1,17 @@
 //! What machines report: their inventory, and the heads of their journals.
 //!
 //! Heads are gathered, and every `anchor` interval one entry of the log names the SHA-256 of all that are new. A head that goes back, or
-//! that has another hash at the same place, is refused and stays on record: a journal was truncated or rewritten.
+//! that has another hash at the same place, is refused and stays on record: a journal was truncated or rewritten. Each machine has its
+//! share of a batch, of what waits for one, and of the record, so that none keeps those of others out.
 
 use std::collections::BTreeSet;
 
 use bailiwick_fleet::Hash;
-use bailiwick_fleet::entry::{EntryBody, HeadBatch, JournalHead, encode_heads};
+use bailiwick_fleet::entry::{EntryBody, HeadBatch, JournalHead, Package, encode_heads};
 use bailiwick_fleet::protocol::{HeadReport, InventoryReport, MemberRow};
+use http::StatusCode;
 use serde_json::{Value, json};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, Transaction};
 
 use crate::audit::{self, Audited};
 use crate::database::StoreError;
@@ -26,6 +28,12 @@ const MAX_HEADS: usize = 256;
 const MAX_INVENTORY: usize = 64 << 10;
 /// The most heads in one batch.
 const MAX_BATCH: i64 = 20_000;
+/// The most heads of one machine that wait to be anchored.
+const MAX_WAITING: i64 = 1_024;
+/// The most sessions of one machine that are remembered.
+const MAX_SESSIONS: i64 = 100_000;
+/// How often in an hour it is recorded of one machine that its journal went back.
+const MAX_RECORDED: i64 = 32;
 
 /// Stores what runs on a machine.
 ///
@@ -36,12 +44,13 @@ pub async fn inventory(hub: &Hub, machine: &Member, report: &InventoryReport) ->
         && id::is_name(&report.version)
         && report.servers.iter().all(|server| {
             id::is_name(&server.server)
+                && server.package.as_ref().is_none_or(is_plain)
                 && server.enforcement.iter().all(|(axis, level)| id::is_name(axis) && id::is_name(level))
         });
     if !are_plain {
         return Err(HubError::wrong(
             "inventory",
-            "at most 1000 servers, with names of letters, digits and `._:/@+-`",
+            "at most 1000 servers, with names and packages of letters, digits and `._:/@+-`",
         ));
     }
     let text = serde_json::to_string(report).map_err(|why| HubError::wrong("inventory", why.to_string()))?;
@@ -54,12 +63,18 @@ pub async fn inventory(hub: &Hub, machine: &Member, report: &InventoryReport) ->
     Ok(())
 }
 
+/// Whether every part of what is said of a package is a name.
+fn is_plain(package: &Package) -> bool {
+    let parts = [&package.registry, &package.name].into_iter().chain(&package.version);
+    parts.into_iter().all(|part| id::is_name(part))
+}
+
 /// Members with their inventory, in the order of their ids, from behind `after`.
 ///
 /// # Errors
 /// If the database does not answer.
 pub async fn members(hub: &Hub, after: &str, limit: i64) -> Result<Vec<MemberRow>, HubError> {
-    let sql = "SELECT m.id, m.role, m.labels, i.body, FLOOR(EXTRACT(EPOCH FROM i.reported_at) * 1000)::INT8 \
+    let sql = "SELECT m.id, m.role, m.labels, i.body, FLOOR(EXTRACT(EPOCH FROM i.reported_at) * 1000)::INT8, m.name \
                FROM member m LEFT JOIN inventory i ON i.machine = m.id \
                WHERE m.revoked_at IS NULL AND m.id > $1 ORDER BY m.id LIMIT $2";
     let rows = hub.database.with(async |client| Ok(client.query(sql, &[&after, &limit]).await?)).await?;
@@ -74,6 +89,7 @@ fn member_row(row: &Row) -> Result<MemberRow, StoreError> {
     Ok(MemberRow {
         member: row.try_get(0)?,
         role: role_of(&role).ok_or_else(|| broken("role"))?,
+        name: row.try_get(5)?,
         labels: labels_of(row.try_get(2)?)?,
         seen_ms: row.try_get::<_, Option<i64>>(4)?.map(unsigned).transpose()?,
         inventory,
@@ -93,22 +109,37 @@ pub async fn heads(hub: &Hub, machine: &Member, report: &HeadReport) -> Result<(
             format!("at most {MAX_HEADS} heads, all of sessions of the machine that sends them"),
         ));
     }
-    let back = hub.database.with(async |client| store_heads(client, machine, report).await).await?;
-    match back {
-        None => Ok(()),
-        Some(session) => Err(HubError::conflict(
+    match hub.database.with(async |client| store_heads(client, machine, report).await).await? {
+        StoredHeads::All => Ok(()),
+        StoredHeads::WentBack(session) => Err(HubError::conflict(
             "journal-went-back",
             format!("the journal of the session `{session}` is behind or beside what was anchored"),
+        )),
+        StoredHeads::TooMany => Err(HubError::refused(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too-many-heads",
+            format!(
+                "{MAX_WAITING} heads of this machine wait to be anchored, or {MAX_SESSIONS} are kept: send them later"
+            ),
         )),
     }
 }
 
-/// The session whose head goes back, if one does. The others are stored.
+/// What became of the heads of a report.
+enum StoredHeads {
+    /// They are stored.
+    All,
+    /// That of this session goes back; the others are stored.
+    WentBack(String),
+    /// None is stored.
+    TooMany,
+}
+
 async fn store_heads(
     client: &mut tokio_postgres::Client,
     machine: &Member,
     report: &HeadReport,
-) -> Result<Option<String>, StoreError> {
+) -> Result<StoredHeads, StoreError> {
     let transaction = client.transaction().await?;
     let sql = "INSERT INTO journal_head (machine, session, seq, hash, head) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (machine, session) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, head = excluded.head, \
@@ -126,19 +157,34 @@ async fn store_heads(
         if changed == 0
             && transaction.query_opt(&same, &[&machine.id, &head.session, &seq, &hash]).await?.is_none()
         {
-            let detail = format!("seq {seq} hash {hash}");
-            let row = Audited {
-                actor: &machine.id,
-                action: "journal-went-back",
-                subject: &head.session,
-                detail: &detail,
-            };
-            audit::write(&transaction, &row).await?;
+            record_back(&transaction, machine, head).await?;
             back = Some(head.session.clone());
         }
     }
+    let sql = "SELECT COUNT(*) FILTER (WHERE NOT is_anchored), COUNT(*) FROM journal_head WHERE machine = $1";
+    let row = transaction.query_one(sql, &[&machine.id]).await?;
+    if row.try_get::<_, i64>(0)? > MAX_WAITING || row.try_get::<_, i64>(1)? > MAX_SESSIONS {
+        return Ok(StoredHeads::TooMany);
+    }
     transaction.commit().await?;
-    Ok(back)
+    Ok(back.map_or(StoredHeads::All, StoredHeads::WentBack))
+}
+
+/// Keeps on record that a journal went back.
+async fn record_back(
+    transaction: &Transaction<'_>,
+    machine: &Member,
+    head: &JournalHead,
+) -> Result<(), StoreError> {
+    let sql = "SELECT COUNT(*) FROM audit WHERE happened_at > now() - INTERVAL '1 hour' AND actor = $1 AND action = 'journal-went-back'";
+    let known: i64 = transaction.query_one(sql, &[&machine.id]).await?.try_get(0)?;
+    if known >= MAX_RECORDED {
+        return Ok(());
+    }
+    let detail = format!("seq {} hash {}", head.seq, head.hash);
+    let row =
+        Audited { actor: &machine.id, action: "journal-went-back", subject: &head.session, detail: &detail };
+    audit::write(transaction, &row).await
 }
 
 /// Heads of journals as they were reported, the newest first.
@@ -181,7 +227,9 @@ pub async fn last_entries(hub: &Hub, before: i64, limit: i64) -> Result<Vec<Valu
 /// # Errors
 /// If the database does not answer.
 pub async fn anchor(hub: &Hub) -> Result<Option<u64>, StoreError> {
-    let sql = "SELECT head FROM journal_head WHERE NOT is_anchored ORDER BY reported_at LIMIT $1";
+    // The first of each machine, then the second of each: one that reports without end does not hold up the others.
+    let sql = "SELECT head FROM (SELECT head, reported_at, ROW_NUMBER() OVER (PARTITION BY machine ORDER BY reported_at) AS turn \
+               FROM journal_head WHERE NOT is_anchored) AS waiting ORDER BY turn, reported_at LIMIT $1";
     let rows = hub.database.with(async |client| Ok(client.query(sql, &[&MAX_BATCH]).await?)).await?;
     let mut heads: BTreeSet<JournalHead> = BTreeSet::new();
     for row in &rows {

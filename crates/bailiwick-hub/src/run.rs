@@ -7,17 +7,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bailiwick_fleet::entry::{EntryBody, MemberKey, Role};
 use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Cli, Command, ExportArgs, InitArgs, RecoverArgs, ServeArgs, StoreArgs, TokenArgs};
+use crate::args::{
+    Cli, Command, ExportArgs, InitArgs, RecoverArgs, RenewServerArgs, RotateLogArgs, ServeArgs, StoreArgs,
+    TokenArgs,
+};
 use crate::database::Database;
 use crate::hub::{Hub, Rhythm};
 use crate::keys::{FleetSettings, Keys};
 use crate::listen::{Listening, TlsFront, hub_limits};
 use crate::members::{TokenWish, role_of};
 use crate::publish::Publisher;
+use crate::sequence::Append;
 use crate::{recover, schema, sequence, service};
 
 /// Why the command ended, and with which exit code.
@@ -54,6 +59,8 @@ pub fn run_command() -> ExitCode {
         (Ok(runtime), Some(Command::Token(args))) => runtime.block_on(token(&args)),
         (Ok(runtime), Some(Command::Export(args))) => runtime.block_on(export(&args)),
         (Ok(runtime), Some(Command::Recover(args))) => runtime.block_on(put_back(&args)),
+        (Ok(runtime), Some(Command::RotateLog(args))) => runtime.block_on(rotate_log(&args)),
+        (Ok(_), Some(Command::RenewServer(args))) => renew_server(&args),
         (Ok(runtime), None) => runtime.block_on(serve(&cli.serve)),
     };
     match done {
@@ -142,6 +149,45 @@ async fn put_back(args: &RecoverArgs) -> Result<(), Failure> {
          set each budget again with `bailiwick fleet budget`\n",
         done.before, done.after
     ))
+}
+
+/// Machines read of a key in the log before it signs: what signs next is never unknown to them.
+async fn rotate_log(args: &RotateLogArgs) -> Result<(), Failure> {
+    let (database, keys) = open_store(&args.store, 1)?;
+    schema::migrate(&database).await.map_err(Failure::fault)?;
+    sequence::found_log(&database).await.map_err(Failure::fault)?;
+    let before = keys.log_public();
+    let (named, words) = if args.finish {
+        let next = keys.take_next().map_err(Failure::input)?;
+        let words = format!(
+            "log key: {next}\nRestart every hub with this directory now: what the key before signs is taken no more.\n"
+        );
+        (before, words)
+    } else {
+        let next = keys.draw_next().map_err(Failure::input)?;
+        let words =
+            format!("announced: {next}\nWhen every machine has read it, run this again with `--finish`.\n");
+        (next, words)
+    };
+    let key = bailiwick_fleet::Hash::from_bytes(*named.public());
+    let body = EntryBody::MemberKey(MemberKey {
+        member: keys.settings.name.clone(),
+        role: Role::Hub,
+        key,
+        labels: BTreeSet::new(),
+        removed: args.finish,
+    });
+    let request = format!("{}-{key}", if args.finish { "retire" } else { "announce" });
+    let append = Append { request, by: "operator".to_owned(), body, effects: Vec::new() };
+    sequence::append(&database, &append).await.map_err(Failure::fault)?;
+    print(&words)
+}
+
+fn renew_server(args: &RenewServerArgs) -> Result<(), Failure> {
+    let keys = Keys::open(&args.keys).map_err(Failure::input)?;
+    let host = host_of(&keys.settings.hub)?;
+    keys.renew_server(&host).map_err(Failure::input)?;
+    print(&format!("the certificate for `{host}` is new: restart the hubs\n"))
 }
 
 async fn serve(args: &ServeArgs) -> Result<(), Failure> {

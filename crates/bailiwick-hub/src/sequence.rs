@@ -82,7 +82,7 @@ pub async fn read_head(client: &Client) -> Result<LogHead, StoreError> {
 /// Appends one entry, or finds where the same request has already put it.
 ///
 /// # Errors
-/// If the database does not answer, other hubs were always quicker, or an effect is refused.
+/// If the database does not answer, other hubs were always quicker, the request has put something else there, or an effect is refused.
 pub async fn append(database: &Database, asked: &Append) -> Result<u64, StoreError> {
     let started = Instant::now();
     let _turn = database.turn(PATIENCE).await?;
@@ -105,9 +105,12 @@ async fn pause(attempt: u32) {
 
 async fn append_once(client: &mut Client, asked: &Append) -> Result<u64, StoreError> {
     let transaction = client.transaction().await?;
-    let known = "SELECT idx FROM log_entry WHERE request = $1";
+    let known = "SELECT idx, entry FROM log_entry WHERE request = $1";
     if let Some(row) = transaction.query_opt(known, &[&asked.request]).await? {
-        return unsigned(row.try_get(0)?);
+        return is_same(row.try_get(1)?, &asked.body)
+            .then_some(())
+            .ok_or(StoreError::Taken)
+            .and(unsigned(row.try_get(0)?));
     }
     let head = read_head_in(&transaction).await?;
     let entry = Entry::new(head.read_at_ms, &asked.by, asked.body.clone());
@@ -126,6 +129,11 @@ async fn append_once(client: &mut Client, asked: &Append) -> Result<u64, StoreEr
     audit::write(&transaction, &audited).await?;
     transaction.commit().await?;
     Ok(index)
+}
+
+/// Whether an entry that is stored says this.
+fn is_same(stored: &[u8], body: &EntryBody) -> bool {
+    Entry::parse(stored).is_ok_and(|entry| entry.body == *body)
 }
 
 async fn read_head_in(transaction: &Transaction<'_>) -> Result<LogHead, StoreError> {

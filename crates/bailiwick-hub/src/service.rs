@@ -24,7 +24,7 @@ use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use crate::certificates::Claim;
@@ -200,6 +200,10 @@ impl Asked<'_> {
 
     async fn machine(&self, machine: &Member, rest: &[&str]) -> Outcome {
         let hub = self.hub;
+        if !hub.paces.allow(&machine.id, Instant::now()) {
+            let why = "this machine asks too often: try again in a second";
+            return Err(HubError::refused(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", why));
+        }
         match (&self.head.method, rest) {
             (&Method::POST, ["approvals"]) => {
                 let asked: ApprovalRequest = self.json()?;

@@ -33,7 +33,7 @@ mod waiting;
 pub use call::RemoteTool;
 pub use consent::{ClientConsent, ClientQuestion, ask_client};
 pub use counts::{Era, RelayCounts};
-pub use features::{ClientFeature, ClientGate, FeatureVerdict, RootsAlone, visible};
+pub use features::{ClientFeature, ClientGate, FeatureVerdict, JudgedFeature, RootsAlone, visible};
 pub use from_client::is_method;
 pub use in_flight::CallsInFlight;
 pub use pins::{ListKind, ListedTool, NoPins, PinKeeper};

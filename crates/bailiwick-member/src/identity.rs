@@ -1,5 +1,8 @@
 //! The directory of an enrolment: `fleet.toml`, and beside it the certificate, its key, and the hub's authority.
 //!
+//! The key is its owner's alone. The other files are no secrets: in a directory that all users may look into, all may read them, because
+//! what the fleet says holds for all.
+//!
 //! Fails closed when: the key can be read by others, or a file is missing that an enrolment has.
 
 use std::fs;
@@ -46,6 +49,9 @@ pub enum IdentityError {
         "`{0}` can be read by others, who could act as this member: enrol again, and revoke the old member"
     )]
     Open(PathBuf),
+    /// The key is another user's.
+    #[error("`{0}` is another user's: the fleet's rules hold here, and only that user can ask a hub")]
+    AnotherUsers(PathBuf),
     /// It is not what `bailiwick enroll` writes.
     #[error("`{0}`: {1}; enrol again with `bailiwick enroll --replace`")]
     Form(PathBuf, String),
@@ -95,7 +101,8 @@ impl Identity {
         key: &str,
         authority: Option<&str>,
     ) -> Result<(), IdentityError> {
-        write(directory, KEY_FILE, key.as_bytes())?;
+        let path = directory.join(KEY_FILE);
+        files::replace(&path, key.as_bytes()).map_err(|cause| write_fault(path, cause))?;
         write_certificate(directory, certificate)?;
         match authority {
             Some(authority) => write(directory, AUTHORITY_FILE, authority.as_bytes())?,
@@ -129,7 +136,11 @@ pub(crate) fn write_certificate(
 
 fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), IdentityError> {
     let path = directory.join(name);
-    files::replace(&path, bytes).map_err(|cause| IdentityError::File { action: "write", path, cause })
+    files::replace_shown(&path, bytes).map_err(|cause| write_fault(path, cause))
+}
+
+const fn write_fault(path: PathBuf, cause: std::io::Error) -> IdentityError {
+    IdentityError::File { action: "write", path, cause }
 }
 
 fn remove_file(path: &Path) -> Result<(), IdentityError> {
@@ -152,7 +163,11 @@ fn needed(directory: &Path, name: &str) -> Result<Vec<u8>, IdentityError> {
 
 fn private_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let fault = |cause| IdentityError::File { action: "read", path: path.to_owned(), cause };
-    let mut file = private::options().read(true).open(path).map_err(fault)?;
+    let opened = private::options().read(true).open(path);
+    let mut file = opened.map_err(|cause| {
+        let is_foreign = cause.kind() == std::io::ErrorKind::PermissionDenied;
+        if is_foreign { IdentityError::AnotherUsers(path.to_owned()) } else { fault(cause) }
+    })?;
     if private::secret_fault(&file.metadata().map_err(fault)?).is_some() {
         return Err(IdentityError::Open(path.to_owned()));
     }

@@ -157,11 +157,16 @@ impl Reporter {
                 time_ms,
             })
             .collect();
+        let mut refused = None;
         for some in heads.chunks(MAX_HEADS) {
-            self.hub.tell("/v1/heads", &HeadReport { heads: some.to_vec() }).await?;
-            sent.heads.extend(some.iter().map(|head| (head.session.clone(), head.seq)));
+            match self.hub.tell("/v1/heads", &HeadReport { heads: some.to_vec() }).await {
+                Ok(()) => sent.heads.extend(some.iter().map(|head| (head.session.clone(), head.seq))),
+                // One session that went back does not keep those of the other requests from the hub.
+                Err(error) if error.is_final() => refused = Some(error),
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(heads.len())
+        refused.map_or(Ok(heads.len()), |error| Err(error.into()))
     }
 
     fn sent(&self) -> Result<Sent, ReportError> {

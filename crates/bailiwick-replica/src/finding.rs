@@ -1,9 +1,9 @@
-//! What is found wrong with a log: it was forked or rolled back. Both name the two roots.
+//! What is found wrong with a log: it was forked or rolled back, or this machine's clock is behind it. All name the two roots.
 
 use bailiwick_fleet::checkpoint::SuccessionError;
 use serde::{Deserialize, Serialize};
 
-/// A fork or a rollback.
+/// A fork, a rollback, or a checkpoint from the future.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFinding {
     /// When it was seen, in milliseconds since 1970.
@@ -21,8 +21,9 @@ impl LogFinding {
         Self { time_ms, source: source.to_owned(), code: why.code().to_owned(), message: why.to_string() }
     }
 
-    /// Whether both say the same of the same web server, whenever they were seen.
+    /// Whether both say the same of the same web server, whenever they were seen. How far ahead a checkpoint is changes all the time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (&self.source, &self.code, &self.message) == (&other.source, &other.code, &other.message)
+        let is_same_message = self.message == other.message || self.code == "fleet-checkpoint-future";
+        (&self.source, &self.code) == (&other.source, &other.code) && is_same_message
     }
 }

@@ -294,9 +294,14 @@ async fn look_at_all(client: &Client, store: &CopyStore) -> Result<Refreshed, Re
     Ok(refreshed)
 }
 
-/// A cache may send an old checkpoint, and a clock may be wrong; the others are the hub's doing.
+/// A cache may send an old checkpoint. A clock that is behind is found too: it takes nothing new, and shows nothing that is old.
 const fn is_finding(why: &SuccessionError) -> bool {
-    matches!(why, SuccessionError::Forked { .. } | SuccessionError::RolledBack { .. })
+    match why {
+        SuccessionError::Forked { .. }
+        | SuccessionError::RolledBack { .. }
+        | SuccessionError::Future { .. } => true,
+        SuccessionError::Replayed { .. } => false,
+    }
 }
 
 fn newer_head(one: Option<SignedHead>, other: Option<SignedHead>) -> Option<SignedHead> {

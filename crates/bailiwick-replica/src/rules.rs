@@ -90,6 +90,12 @@ impl ServerIdentity {
         }
     }
 
+    /// Its package, if it is one.
+    #[must_use]
+    pub const fn package(&self) -> Option<&Package> {
+        self.package.as_ref()
+    }
+
     fn subjects<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = Subject<'a>> {
         // Also a server without a name is on this machine.
         let names = self.names.iter().map(String::as_str).chain(self.names.is_empty().then_some(""));

@@ -111,6 +111,7 @@ fn shown(args: &Serve, granted: &Granted, cwd: &Path, journal: &Journal) -> Opti
     let server = RunningServer {
         name: args.name.clone(),
         identity: "bailiwick serve".to_owned(),
+        package: None,
         command: vec!["bailiwick".to_owned(), "serve".to_owned()],
         pid,
         server_pid: pid,

@@ -23,6 +23,7 @@ mod secret;
 mod server_log;
 mod supervise;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -134,6 +135,8 @@ struct WrappedServer {
     name: String,
     /// What it is known by.
     identity: String,
+    /// Its package and version, if it is one.
+    package: Option<String>,
     run: Run,
     /// What the server as a whole is held to; with instances for tools, the base alone.
     asked: PlannedRun,
@@ -166,8 +169,17 @@ impl WrappedServer {
     /// Why nothing can be started, in words for people and models.
     fn new(args: &Wrap) -> anyhow::Result<Self> {
         let is_audit = allowed_audit(args)?;
-        let ChosenServer { identity, source, manifest, files, command, code, mut notes, fleet: rules } =
-            ChosenServer::new(args)?;
+        let ChosenServer {
+            identity,
+            package,
+            source,
+            manifest,
+            files,
+            command,
+            code,
+            mut notes,
+            fleet: rules,
+        } = ChosenServer::new(args)?;
         let ceilings = rules.as_ref().map(ServerInFleet::ceilings).transpose()?;
         if args.url.is_some() {
             notes.push("the server runs elsewhere: no sandbox holds it".to_owned());
@@ -179,25 +191,14 @@ impl WrappedServer {
         if !args.explain {
             authority::remember(&name, &identity, &manifest)?;
         }
-        let mut run =
-            Run::for_server(None, args.settings.clone(), args.names.clone(), args.secrets.clone(), command);
-        run.tell = args.tell;
+        let run = Run { tell: args.tell, ..run_of(args, command) };
         let governing = Governing::from_args(&run);
         let governing = files.iter().try_fold(governing.map_err(anyhow::Error::msg)?, |all, file| {
             all.and(file).map_err(anyhow::Error::msg)
         })?;
         let governing = governing.under(ceilings.unwrap_or_default());
         let plan = |manifest: Manifest, tool: Option<String>| {
-            let run = Run {
-                tool,
-                ..Run::for_server(
-                    None,
-                    args.settings.clone(),
-                    args.names.clone(),
-                    args.secrets.clone(),
-                    Vec::new(),
-                )
-            };
+            let run = Run { tool, ..run_of(args, Vec::new()) };
             PlannedRun::of_server(&run, &program(args), &governing, (source.clone(), manifest)).map_err(plain)
         };
         let whole = plan(manifest, None)?;
@@ -231,6 +232,7 @@ impl WrappedServer {
         Ok(Self {
             name,
             identity,
+            package,
             run,
             asked,
             checked,
@@ -277,6 +279,11 @@ impl WrappedServer {
         let notes: String = self.notes.iter().map(|note| format!("; {}", escape::line(note))).collect();
         format!("wraps `{}`: {}{notes}", escape::line(&self.name), escape::line(&args.shown_command()))
     }
+}
+
+/// The run of a command, as `wrap` is told it.
+fn run_of(args: &Wrap, command: Vec<OsString>) -> Run {
+    Run::for_server(None, args.settings.clone(), args.names.clone(), args.secrets.clone(), command)
 }
 
 /// Whether verdicts of the gate are only recorded.

@@ -156,6 +156,40 @@ fn a_database_that_goes_back_is_not_signed_and_recover_puts_the_log_back() {
     });
 }
 
+#[test]
+fn heads_of_journals_that_were_published_come_back_with_the_log() {
+    let Some(postgres) = Postgres::start() else { return };
+    run(async {
+        let fleet = Fleet::new();
+        let url = postgres.create("headed");
+        let hub = fleet.hub(&url, "log").await;
+        let machine = fleet.member(&hub, Role::Machine).await;
+        let backup = postgres.create("backup");
+        copy_log(&postgres, "headed", "backup", &backup, &fleet).await;
+        let hash = Hash::sha256(b"h");
+        let head = serde_json::json!({"machine": machine.member, "session": "s", "seq": 1, "hash": hash, "key": hash, "time_ms": 1});
+        let report = serde_json::json!({ "heads": [head] });
+        assert_eq!(machine.at(hub.address).post("/v1/heads", &report).await.unwrap().0, 204);
+        read_log(&fleet, &hub, 2).await;
+        drop(hub);
+        let restored = Database::new(&backup, 1, None).unwrap();
+        let done = recover::recover(&restored, &fleet.keys, &fleet.path("log")).await.unwrap();
+        assert_eq!((done.before, done.after), (1, 2));
+        let kept = "SELECT encode(sha256(body), 'hex') = hash FROM head_batch WHERE idx = 1";
+        assert_eq!(postgres.sql("backup", kept), "t");
+        // A hub whose directory is empty publishes all of it.
+        let mut publisher =
+            Publisher::open(&fleet.path("log-2"), Arc::clone(&fleet.keys), Arc::default()).unwrap();
+        assert_eq!(publisher.publish(&restored).await.unwrap(), 2);
+        let files = |log: &str| {
+            let files = crate::world::files_below(&fleet.path(log));
+            let names = files.iter().map(|file| file.strip_prefix(fleet.path(log)).unwrap().to_owned());
+            names.filter(|name| name.starts_with("heads")).collect::<Vec<_>>()
+        };
+        assert_eq!((files("log"), files("log").len()), (files("log-2"), 1));
+    });
+}
+
 /// As a backup would: the tables of the log, and some rows that the log does not have.
 async fn copy_log(postgres: &Postgres, from: &str, to: &str, url: &str, _fleet: &Fleet) {
     let database = Database::new(url, 1, None).unwrap();
@@ -189,6 +223,79 @@ fn set_head(postgres: &Postgres, database: &str, entries: &[Vec<u8>]) {
         &format!("UPDATE log_head SET size = {size}, root = '\\x{root}', frontier = '\\x{packed}'"),
     );
     postgres.sql(database, &format!("DELETE FROM log_node WHERE level = 0 AND idx >= {size}"));
+}
+
+/// Runs a command of the hub's program on this fleet.
+fn hub_says(fleet: &Fleet, url: &str, args: &[&str]) -> String {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick-hub"))
+        .args(args)
+        .args(["--database", url, "--keys"])
+        .arg(fleet.path("keys"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_key_of_the_log_is_replaced_and_machines_follow() {
+    let Some(postgres) = Postgres::start() else { return };
+    run(async {
+        let fleet = Fleet::new();
+        let url = postgres.create("rotated");
+        let first = fleet.keys.log_public();
+        {
+            let hub = fleet.hub(&url, "log").await;
+            fleet.member(&hub, Role::Machine).await;
+            hub_says(&fleet, &url, &["rotate-log"]);
+            hub_says(&fleet, &url, &["rotate-log"]);
+            read_log(&fleet, &hub, 2).await;
+        }
+        let state_of = |entries: &[Vec<u8>]| {
+            let mut state = bailiwick_fleet::state::FleetState::default();
+            entries.iter().for_each(|entry| state.apply(&Entry::parse(entry).unwrap()));
+            state
+        };
+        let database = Database::new(&url, 1, None).unwrap();
+        let entries = |size: u64| {
+            let database = database.clone();
+            async move {
+                database
+                    .with(async |client| bailiwick_hub::publish::read_entries(client, 0, size).await)
+                    .await
+                    .unwrap()
+            }
+        };
+        // A machine that has read of the next key, and one that was away.
+        let (held, away) = (state_of(&entries(2).await), state_of(&entries(1).await));
+        let said = hub_says(&fleet, &url, &["rotate-log", "--finish"]);
+        let keys = Arc::new(bailiwick_hub::keys::Keys::open(&fleet.path("keys")).unwrap());
+        assert!(said.contains(&keys.log_public().to_string()) && keys.log_public() != first, "{said}");
+        // In the directory lies what the key before has signed.
+        let mut publisher = Publisher::open(&fleet.path("log"), keys, Arc::default()).unwrap();
+        assert_eq!(publisher.publish(&database).await.unwrap(), 3);
+        let signed = std::fs::read(fleet.path("log").join("checkpoint")).unwrap();
+        let opens = |state: &bailiwick_fleet::state::FleetState, signed: &[u8]| {
+            Trust::hub(crate::world::NAME, state.hub_keys(&first)).open(signed).is_ok()
+        };
+        assert!(opens(&held, &signed) && !opens(&away, &signed));
+        let before = Checkpoint { time_ms: u64::MAX / 2, ..trust_of(&signed) }.sign(&fleet.keys.log).unwrap();
+        assert!(opens(&held, &before), "as long as the removal was not read");
+        assert!(!opens(&state_of(&entries(3).await), &before), "a stolen key signs nothing any more");
+        // What lies there is put back after a restore, whichever key signed it.
+        let restored = recover::recover(
+            &database,
+            &bailiwick_hub::keys::Keys::open(&fleet.path("keys")).unwrap(),
+            &fleet.path("log"),
+        )
+        .await;
+        assert_eq!(restored.unwrap().after, 3);
+    });
+}
+
+/// What a checkpoint says, without a look at who signed it.
+fn trust_of(signed: &[u8]) -> Checkpoint {
+    Checkpoint::parse(bailiwick_fleet::note::Note::parse(signed).unwrap().text()).unwrap()
 }
 
 #[test]

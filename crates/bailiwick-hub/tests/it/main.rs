@@ -14,6 +14,7 @@ mod approvals;
 mod bench;
 mod console;
 mod deploy;
+mod greedy;
 mod histories;
 mod hostile;
 mod log;

@@ -27,6 +27,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const NAME: &str = "fleet.example";
@@ -227,6 +228,13 @@ impl Caller {
         self.post_with("/v1/entries", &[("idempotency-key", key)], body).await
     }
 
+    /// A connection on which nothing was sent yet.
+    pub(crate) async fn open(&self) -> Result<TlsStream<TcpStream>, String> {
+        let stream = TcpStream::connect(self.address).await.map_err(|fault| fault.to_string())?;
+        let name = ServerName::try_from("localhost").unwrap();
+        self.connector.connect(name, stream).await.map_err(|fault| fault.to_string())
+    }
+
     /// The status and the bytes of the answer; an error if the connection ends before.
     pub(crate) async fn send(
         &self,
@@ -236,9 +244,7 @@ impl Caller {
         body: Vec<u8>,
     ) -> Result<(u16, Vec<u8>), String> {
         let work = async {
-            let stream = TcpStream::connect(self.address).await.map_err(|fault| fault.to_string())?;
-            let name = ServerName::try_from("localhost").unwrap();
-            let stream = self.connector.connect(name, stream).await.map_err(|fault| fault.to_string())?;
+            let stream = self.open().await?;
             let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
                 .await
                 .map_err(|fault| fault.to_string())?;

@@ -4,6 +4,9 @@
 //! that no server can speak as Bailiwick. Fails closed when: the feature is not open, a method is not known, or what is
 //! asked for cannot be read. Nothing is passed on then, and the server hears why.
 
+use std::future::ready;
+use std::pin::Pin;
+
 use bailiwick_pins::fold::is_invisible;
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::denial::DenialCode;
@@ -38,10 +41,13 @@ pub enum FeatureVerdict {
     Refused(String),
 }
 
+/// A verdict that is there at once, or when a person has answered.
+pub type JudgedFeature<'a> = Pin<Box<dyn Future<Output = FeatureVerdict> + Send + 'a>>;
+
 /// Decides what a server may ask its client for.
 pub trait ClientGate: Send + Sync {
-    /// Judges one request.
-    fn judge(&self, feature: ClientFeature, params: &Value) -> FeatureVerdict;
+    /// Judges one request. While it waits for a person, everything else goes on.
+    fn judge<'a>(&'a self, feature: ClientFeature, params: &'a Value) -> JudgedFeature<'a>;
 
     /// What people call the server.
     fn server(&self) -> &str;
@@ -52,13 +58,14 @@ pub trait ClientGate: Send + Sync {
 pub struct RootsAlone;
 
 impl ClientGate for RootsAlone {
-    fn judge(&self, feature: ClientFeature, _: &Value) -> FeatureVerdict {
-        match feature {
+    fn judge<'a>(&'a self, feature: ClientFeature, _: &'a Value) -> JudgedFeature<'a> {
+        let verdict = match feature {
             ClientFeature::Roots => FeatureVerdict::Open,
             ClientFeature::Sampling | ClientFeature::Elicitation | ClientFeature::Tasks => {
                 FeatureVerdict::Refused("it is not granted to this server".to_owned())
             }
-        }
+        };
+        Box::pin(ready(verdict))
     }
 
     fn server(&self) -> &'static str {
@@ -89,7 +96,11 @@ impl ClientFeature {
 }
 
 /// Judges a request of the server's; the feature, or why not, which is recorded.
-pub(super) fn judge_request(shared: &Shared, method: &str, params: &Value) -> Result<ClientFeature, String> {
+pub(super) async fn judge_request(
+    shared: &Shared,
+    method: &str,
+    params: &Value,
+) -> Result<ClientFeature, String> {
     let gate = &shared.options.client;
     let refused = |why: String| {
         let reason = format!("the server asked its client for `{}`: {why}", shown(method));
@@ -100,7 +111,7 @@ pub(super) fn judge_request(shared: &Shared, method: &str, params: &Value) -> Re
     let Some(feature) = ClientFeature::of_method(method) else {
         return Err(refused("it is not granted to this server".to_owned()));
     };
-    match gate.judge(feature, params) {
+    match gate.judge(feature, params).await {
         FeatureVerdict::Open => Ok(feature),
         FeatureVerdict::Refused(why) => Err(refused(why)),
     }
@@ -137,8 +148,11 @@ pub fn visible(text: &str) -> String {
 }
 
 /// An answer of the server's; where it asks for input, what it asks for is judged, labelled, or refused as a whole.
-pub(super) fn with_judged_inputs(shared: &Shared, id: &RequestKey, line: Vec<u8>) -> Vec<u8> {
-    let judged = std::str::from_utf8(&line).ok().and_then(|text| judged_inputs(shared, text));
+pub(super) async fn with_judged_inputs(shared: &Shared, id: &RequestKey, line: Vec<u8>) -> Vec<u8> {
+    let judged = match std::str::from_utf8(&line) {
+        Ok(text) => judged_inputs(shared, text).await,
+        Err(_) => None,
+    };
     match judged {
         None => line,
         Some(Ok(text)) => text.into_bytes(),
@@ -147,7 +161,7 @@ pub(super) fn with_judged_inputs(shared: &Shared, id: &RequestKey, line: Vec<u8>
 }
 
 /// The line with its requests labelled, or why it is refused; `None` if it asks for nothing.
-fn judged_inputs(shared: &Shared, line: &str) -> Option<Result<String, String>> {
+async fn judged_inputs(shared: &Shared, line: &str) -> Option<Result<String, String>> {
     let message: RawFields<'_> = serde_json::from_str(line).ok()?;
     let Ok(result) =
         serde_json::from_str::<RawFields<'_>>(message.find("result").filter(|it| *it != "null")?)
@@ -165,7 +179,7 @@ fn judged_inputs(shared: &Shared, line: &str) -> Option<Result<String, String>> 
     let Ok(requests) = serde_json::from_str::<RawFields<'_>>(requests) else { return Some(unreadable()) };
     let mut written = Vec::new();
     for (_, request) in &requests.0 {
-        match judged_input(shared, request.get()) {
+        match judged_input(shared, request.get()).await {
             Some(Ok(text)) => written.push(text),
             Some(Err(why)) => return Some(Err(why)),
             None => return Some(unreadable()),
@@ -178,7 +192,7 @@ fn judged_inputs(shared: &Shared, line: &str) -> Option<Result<String, String>> 
 }
 
 /// One request for input, labelled.
-fn judged_input(shared: &Shared, request: &str) -> Option<Result<String, String>> {
+async fn judged_input(shared: &Shared, request: &str) -> Option<Result<String, String>> {
     let fields: RawFields<'_> = serde_json::from_str(request).ok()?;
     let method: String = serde_json::from_str(fields.only("method")?).ok()?;
     let raw = if fields.find("params").is_some() { fields.only("params")? } else { "{}" };
@@ -186,7 +200,7 @@ fn judged_input(shared: &Shared, request: &str) -> Option<Result<String, String>
     if ["method", "params"].iter().any(|name| fields.has_imitation(name)) {
         return None;
     }
-    let feature = match judge_request(shared, &method, &params) {
+    let feature = match judge_request(shared, &method, &params).await {
         Ok(feature) => feature,
         Err(why) => return Some(Err(why)),
     };

@@ -1,7 +1,8 @@
 //! From the server to the client: answers find their requests, lists lose what is not declared, and what the server asks
 //! its client for needs leave.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Waker};
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::path::AbsPath;
@@ -38,7 +39,7 @@ pub(super) async fn read_all(shared: &Arc<Shared>, output: impl AsyncRead + Unpi
     }
 }
 
-fn receive(shared: &Shared, text: Vec<u8>) {
+fn receive(shared: &Arc<Shared>, text: Vec<u8>) {
     if text.trim_ascii().is_empty() {
         return;
     }
@@ -56,10 +57,10 @@ fn receive(shared: &Shared, text: Vec<u8>) {
             }
         }
         (Some(method), Some(Some(id))) => {
-            let method = method.into_owned();
-            asked(shared, id, &method, text);
+            let (shared, method) = (Arc::clone(shared), method.into_owned());
+            go_on(&Arc::clone(&shared), async move { asked(&shared, id, &method, text).await });
         }
-        (None, Some(Some(id))) => answered(shared, &id, text),
+        (None, Some(Some(id))) => answered(shared, id, text),
         (_, _) => shared.note("the server wrote a message without a usable id; it was dropped"),
     }
 }
@@ -71,28 +72,73 @@ fn one_line(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
+/// Does it at once; where it waits for a person, beside everything else.
+fn go_on(shared: &Shared, work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        let mut calls = shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        while calls.try_join_next().is_some() {}
+        calls.spawn(work);
+    }
+}
+
 /// An answer to one of the client's requests.
-fn answered(shared: &Shared, id: &RequestKey, text: Vec<u8>) {
-    let Some(reply) = shared.waiting.end(id) else {
-        shared.waiting.end_cancelled(id);
+fn answered(shared: &Arc<Shared>, id: RequestKey, text: Vec<u8>) {
+    let Some(reply) = shared.waiting.end(&id) else {
+        shared.waiting.end_cancelled(&id);
         return shared.note("the server answered a request that is not open; the answer was dropped");
     };
     let too_large = || {
         let why =
             format!("the server's result has {} bytes, more than {MAX_RESULT}; ask for less", text.len());
-        error_line(id, OWN_ERROR, &why, None)
+        error_line(&id, OWN_ERROR, &why, None)
     };
     let text = if text.len() > MAX_RESULT { too_large() } else { text };
     if let Reply::Judged(call) = &reply {
         call.served.end();
     }
-    let text = if matches!(reply, Reply::Own(_)) { text } else { with_judged_inputs(shared, id, text) };
-    match reply {
-        Reply::Passed => shared.send_to_client(with_newline(text)),
-        Reply::Opening => shared.send_to_client(with_pinned_instructions(shared, text)),
-        Reply::List(kind) => shared.send_to_client(with_pinned_list(shared, kind, text)),
-        Reply::Own(waits) => drop(waits.send(text)),
-        Reply::Judged(call) => call.answer(text),
+    if let Reply::Own(waits) = reply {
+        return drop(waits.send(text));
+    }
+    let heard = Heard { shared: Arc::clone(shared), id, reply: Some(reply) };
+    go_on(shared, async move {
+        let text = with_judged_inputs(&heard.shared, &heard.id, text).await;
+        heard.pass_on(text);
+    });
+}
+
+/// An answer that is judged. What ends before a person has answered is answered too.
+struct Heard {
+    shared: Arc<Shared>,
+    id: RequestKey,
+    reply: Option<Reply>,
+}
+
+impl Heard {
+    fn pass_on(mut self, text: Vec<u8>) {
+        let Some(reply) = self.reply.take() else { return };
+        let shared = &*self.shared;
+        match reply {
+            Reply::Passed => shared.send_to_client(with_newline(text)),
+            Reply::Opening => shared.send_to_client(with_pinned_instructions(shared, text)),
+            Reply::List(kind) => shared.send_to_client(with_pinned_list(shared, kind, text)),
+            Reply::Own(waits) => drop(waits.send(text)),
+            Reply::Judged(call) => call.answer(text),
+        }
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        let Some(reply) = self.reply.take() else { return };
+        let why = "the server has ended before a person allowed what it asked for";
+        let line = error_line(&self.id, OWN_ERROR, why, None);
+        match reply {
+            Reply::Judged(call) => call.answer(line),
+            Reply::Passed | Reply::Opening | Reply::List(_) | Reply::Own(_) => {
+                self.shared.send_to_client(line);
+            }
+        }
     }
 }
 
@@ -135,7 +181,7 @@ fn with_pinned_list(shared: &Shared, kind: ListKind, text: Vec<u8>) -> Vec<u8> {
 }
 
 /// A request of the server's to its client.
-fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
+async fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
     if let RequestKey::Text(id) = &id
         && shared.desk.is_ours(id)
     {
@@ -153,7 +199,7 @@ fn asked(shared: &Shared, id: RequestKey, method: &str, text: Vec<u8>) {
         return shared.to_server.push(error_line(&id, INVALID_REQUEST, why, None));
     };
     let params = message.get("params").cloned().unwrap_or_default();
-    let feature = match judge_request(shared, method, &params) {
+    let feature = match judge_request(shared, method, &params).await {
         Ok(feature) => feature,
         Err(why) => return shared.to_server.push(error_line(&id, METHOD_NOT_FOUND, &why, None)),
     };

@@ -118,7 +118,10 @@ fn freshness_is_what_is_signed_and_not_when_it_was_fetched() {
     assert_eq!(machine.copy().unwrap().head().fresh_ms, signed + 5000);
     server.publish(log_of(3).files_at(now_ms() + 600_000, &[]));
     let refreshed = machine.look();
-    assert!(!refreshed.is_new && refreshed.findings.is_empty(), "{refreshed:?}");
+    let [finding] = &refreshed.findings[..] else { panic!("{refreshed:?}") };
+    assert_eq!((refreshed.is_new, &*finding.code), (false, "fleet-checkpoint-future"));
+    server.publish(log_of(3).files_at(now_ms() + 700_000, &[]));
+    assert!(machine.look().findings.is_empty(), "it is said once");
     assert_eq!(machine.copy().unwrap().head().fresh_ms, signed + 5000, "no checkpoint is of the future");
 }
 

@@ -57,6 +57,29 @@ fn a_file_that_does_not_belong_to_the_tree_is_refused_wherever_it_is() {
 }
 
 #[test]
+fn an_entry_that_was_exchanged_for_another_is_not_taken() {
+    let (mut log, mut forged) = (TestLog::with([heads(1)]), TestLog::with([heads(1)]));
+    let server = LogServer::start(log.files_at(now_ms() - 2000, &[]));
+    let machine = Machine::new(&[&server.url]);
+    machine.look();
+    log.push(revocation("r1", Target::Everything));
+    forged.push(heads(2));
+    let (path, forged) = ("tile/entries/000.p/2", forged.files());
+    server.publish(log.files());
+    server.tamper(path, |bytes| *bytes = forged[path].clone());
+    let refreshed = machine.look();
+    assert_eq!(
+        (refreshed.is_new, machine.size(), refreshed.faults.len()),
+        (false, Some(1), 1),
+        "{refreshed:?}"
+    );
+    // The control: as it was signed, it is taken.
+    server.publish(log.files());
+    assert!(machine.look().is_new);
+    assert_eq!(machine.copy().unwrap().state().revocations().len(), 1);
+}
+
+#[test]
 fn an_honest_web_server_behind_a_lying_one_is_enough() {
     let (before, after) = logs(5);
     let (lying, honest) = (LogServer::start(before.clone()), LogServer::start(before));

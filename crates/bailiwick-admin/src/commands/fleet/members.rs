@@ -77,9 +77,10 @@ fn member(row: &MemberRow) -> String {
     );
     let version = row.inventory.iter().map(|report| format!("  bailiwick {}", escape::line(&report.version)));
     let head = format!(
-        "{}  {}{labels}  {seen}{}\n",
+        "{}  {} `{}`{labels}  {seen}{}\n",
         style::strong(&escape::line(&row.member)),
         role_word(row.role),
+        escape::line(&row.name),
         version.collect::<String>(),
     );
     let servers = row.inventory.iter().flat_map(|report| &report.servers).map(server);

@@ -7,7 +7,7 @@ use bailiwick_command::render::{escape, json as render_json, style};
 use bailiwick_command::{facts, fleet_rules, moment};
 use bailiwick_fleet::protocol::MemberRow;
 use bailiwick_member::hub::{Hub, HubError};
-use bailiwick_member::identity::Identity;
+use bailiwick_member::identity::{Identity, IdentityError};
 use bailiwick_member::lease::{self, HeldLease};
 use bailiwick_member::now_ms;
 use serde_json::{Value, json};
@@ -15,25 +15,38 @@ use serde_json::{Value, json};
 use super::budget::unit_word;
 use super::role_word;
 
+/// What a user is told whose machine another one enrolled.
+const RULES_ALONE: &str = "the machine of all users, enrolled by another one\n  the fleet's rules hold; what needs a hub is refused\n";
+
 pub(super) fn run(format: AnswerFormat) -> anyhow::Result<Answer> {
     let directories = [facts::fleet_dir(), facts::fleet_person_dir()];
     let mut members = Vec::new();
+    // Where all users are enrolled by another one: the rules hold, and what needs a hub does not go.
+    let mut has_rules_alone = false;
     for directory in directories.into_iter().flatten() {
-        if let Some(identity) = Identity::load(&directory)? {
-            let answer = hub_answer(&identity)?;
-            members.push((identity, answer));
+        match Identity::load(&directory) {
+            Err(IdentityError::AnotherUsers(_)) if facts::is_fleet_of_host(&directory) => {
+                has_rules_alone = true
+            }
+            loaded => {
+                if let Some(identity) = loaded? {
+                    let answer = hub_answer(&identity)?;
+                    members.push((identity, answer));
+                }
+            }
         }
     }
     let leases = lease::held(&lease_directory()?)?;
     let text = match format {
-        AnswerFormat::Json => render_json::document(&document(&members, &leases)),
-        AnswerFormat::Text if members.is_empty() => {
+        AnswerFormat::Json => render_json::document(&document(&members, has_rules_alone, &leases)),
+        AnswerFormat::Text if members.is_empty() && !has_rules_alone => {
             "in no fleet: `bailiwick enroll --token-file FILE` joins one\n".to_owned()
         }
         AnswerFormat::Text => {
             let members = members.iter().map(|(identity, answer)| member(identity, answer.as_deref()));
             let copy = fleet_rules::copy_in_words()?;
-            members.chain([copy]).chain(leases.iter().map(lease_line)).collect()
+            let rules = has_rules_alone.then(|| RULES_ALONE.to_owned());
+            rules.into_iter().chain(members).chain([copy]).chain(leases.iter().map(lease_line)).collect()
         }
     };
     let is_cut_off = members.iter().any(|(_, answer)| answer.is_some());
@@ -81,7 +94,7 @@ fn lease_line(lease: &HeldLease) -> String {
     )
 }
 
-fn document(members: &[(Identity, Option<String>)], leases: &[HeldLease]) -> Value {
+fn document(members: &[(Identity, Option<String>)], has_rules_alone: bool, leases: &[HeldLease]) -> Value {
     let member = |(identity, answer): &(Identity, Option<String>)| {
         let enrolment = &identity.enrolment;
         json!({
@@ -99,6 +112,7 @@ fn document(members: &[(Identity, Option<String>)], leases: &[HeldLease]) -> Val
     json!({
         "format": "bailiwick.fleet-status/1",
         "members": members.iter().map(member).collect::<Vec<_>>(),
+        "rules_alone": has_rules_alone,
         "leases": leases,
     })
 }

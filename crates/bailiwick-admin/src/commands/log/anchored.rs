@@ -4,9 +4,9 @@
 //! log yet. Fails closed when: the log cannot be read or is not what was signed, or it has no head of the machine.
 
 use anyhow::Context as _;
-use bailiwick_command::facts;
 use bailiwick_command::member_link::block_on;
 use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, fleet_rules};
 use bailiwick_journal::format::{Digest, Point, SessionId};
 use bailiwick_member::anchor::{LogSource, anchored};
 use bailiwick_member::identity::Identity;
@@ -32,7 +32,7 @@ pub(super) fn heads(args: &Verify) -> anyhow::Result<AnchoredHeads> {
         Some(directory) => LogSource::Files(directory.clone()),
         None => LogSource::for_identity(&identity)?,
     };
-    let found = block_on(anchored(&source, &identity.enrolment.trust(), &machine))??;
+    let found = block_on(anchored(&source, &fleet_rules::trust(&identity.enrolment), &machine))??;
     let mut keys: Vec<_> = found.heads.iter().map(|head| head.key).collect();
     keys.sort_unstable();
     keys.dedup();

@@ -5,6 +5,7 @@
 //! by one call, and expires. A tool of high or critical risk is never asked about through the client: some clients answer by
 //! themselves. Fails closed when the store cannot be used: that is no consent.
 
+use std::future::ready;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +20,13 @@ use bailiwick_journal::{Body, Redaction, new_session};
 use bailiwick_manifest::snapshot::Snapshot;
 use bailiwick_manifest::{ClientFeatures, FeatureStance, Risk};
 use bailiwick_mcp::relay::{
-    ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, Redactor, ask_client, visible,
+    ClientConsent, ClientFeature, ClientGate, ClientQuestion, FeatureVerdict, JudgedFeature, Redactor,
+    ask_client, visible,
 };
 use bailiwick_member::approval::WaitingCall;
 use bailiwick_policy::digest::Digest;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::WrappedServer;
 use super::fleet::FleetPart;
@@ -34,6 +37,9 @@ const MAX_SHOWN: usize = 4_000;
 
 /// The most bytes of arguments that the fleet is shown.
 const MAX_SENT: usize = 32 * 1024;
+
+/// The most questions of a server itself that wait at the fleet at once.
+const MAX_ASKING: usize = 4;
 
 /// How long a call is held where a console is there: clients wait a minute for an answer.
 const HOLD: Duration = Duration::from_secs(45);
@@ -78,6 +84,8 @@ struct Kept {
     /// Who answers on an enrolled machine.
     fleet: Option<Arc<FleetPart>>,
     redactor: Arc<Redactor>,
+    /// Questions of the server itself that wait at the fleet.
+    asking: Semaphore,
     /// What to tell the caller of the call that was asked about last.
     advice: Mutex<Option<(Call, String)>>,
 }
@@ -97,6 +105,7 @@ impl Approvals {
             server: server.name.clone(),
             fleet: server.fleet.clone(),
             redactor,
+            asking: Semaphore::new(MAX_ASKING),
             manifest: taken.hash().to_owned(),
             session: new_session()?.as_str().to_owned(),
             features: manifest.client(),
@@ -164,6 +173,27 @@ impl Approvals {
             pins: hash(pins.surface_digest()),
             policy: policy.unwrap_or_else(|| Hash::sha256(manifest.as_bytes())),
             reason: redactor.plain(question).text,
+        }
+    }
+
+    /// Asks the fleet whether a server may use a feature of its client. Few such questions wait at once: servers ask unasked.
+    async fn ask_fleet_for(
+        &self,
+        fleet: &FleetPart,
+        feature: ClientFeature,
+        params: &Value,
+        question: String,
+    ) -> FeatureVerdict {
+        let Ok(_place) = self.0.asking.try_acquire() else {
+            return FeatureVerdict::Refused(format!("{MAX_ASKING} questions of this server wait already"));
+        };
+        let call = Call { tool: format!("client:{}", feature.as_str()).into(), args: params.clone() };
+        let mut waiting = self.waiting_call(&call, &question);
+        // An answer for a feature is none for a tool of that name.
+        waiting.pins = Hash::of_parts(&[b"[client]", waiting.pins.as_bytes()]);
+        match fleet.consent(&waiting).await {
+            Ok(()) => FeatureVerdict::Open,
+            Err(why) => FeatureVerdict::Refused(why),
         }
     }
 
@@ -247,7 +277,7 @@ impl Approver for Approvals {
 
 /// The `[client]` table of the manifest, held.
 impl ClientGate for Approvals {
-    fn judge(&self, feature: ClientFeature, params: &Value) -> FeatureVerdict {
+    fn judge<'a>(&'a self, feature: ClientFeature, params: &'a Value) -> JudgedFeature<'a> {
         let features = self.0.features;
         let stance = match feature {
             ClientFeature::Roots => features.roots,
@@ -255,23 +285,27 @@ impl ClientGate for Approvals {
             ClientFeature::Elicitation => features.elicitation,
             ClientFeature::Tasks => features.tasks,
         };
-        match stance {
+        let verdict = match stance {
             FeatureStance::Allow => FeatureVerdict::Open,
             FeatureStance::Deny => FeatureVerdict::Refused(format!(
                 "`{}` is not granted to this server by `[client]` of its manifest",
                 feature.as_str()
             )),
             FeatureStance::Ask => {
-                // No tool can be called so.
-                let bound = self.bound(&format!("[client] {}", feature.as_str()), params);
                 let question =
                     format!("may the server `{}` use `{}` of its client?", self.0.server, feature.as_str());
+                if let Some(fleet) = self.0.fleet.as_deref() {
+                    return Box::pin(self.ask_fleet_for(fleet, feature, params, question));
+                }
+                // No tool can be called so.
+                let bound = self.bound(&format!("[client] {}", feature.as_str()), params);
                 match self.ask_store(&bound, params, &question) {
                     Asked::Approved => FeatureVerdict::Open,
                     Asked::Refused(why) | Asked::Waiting(why) => FeatureVerdict::Refused(why),
                 }
             }
-        }
+        };
+        Box::pin(ready(verdict))
     }
 
     fn server(&self) -> &str {

@@ -27,6 +27,8 @@ use bailiwick_store::{ProjectCode, with_host_values};
 /// A server, its manifest with all values, and the command that starts it.
 pub(super) struct ChosenServer {
     pub(super) identity: String,
+    /// The package that it says it is, with its version, as `REGISTRY:NAME@VERSION`.
+    pub(super) package: Option<String>,
     pub(super) source: Source,
     pub(super) manifest: Manifest,
     /// The files that the manifest comes from.
@@ -68,6 +70,7 @@ impl ChosenServer {
         };
         let mut notes: Vec<String> = verified::in_words(&found.manifest).into_iter().collect();
         let (command, version) = started.command(args, &host, &found.manifest)?;
+        let package = package_of(known.clone(), version.as_deref());
         let fleet = fleet.map(|fleet| asked_again(fleet, known, &found.manifest, version.as_deref()));
         let fleet = fleet.transpose()?;
         notes.extend(fleet.iter().flat_map(|fleet| fleet.rules.notes()));
@@ -95,8 +98,14 @@ impl ChosenServer {
             source = own.source;
         }
         let code = started.code(args, &host);
-        Ok(Self { identity, source, manifest, files, command, code, notes, fleet })
+        Ok(Self { identity, package, source, manifest, files, command, code, notes, fleet })
     }
+}
+
+/// The package of a server, with its version where that is known.
+fn package_of(mut known: ServerIdentity, version: Option<&str>) -> Option<String> {
+    version.into_iter().for_each(|version| known.set_version(version));
+    known.package().map(ToString::to_string)
 }
 
 /// What the fleet says of a server whose manifest and version are known. The same grant counts, or none.

@@ -1,7 +1,8 @@
 //! What a fleet has to do with a wrapped server: consent of its approvers, its budgets by lease, and reports each minute.
 //!
 //! Enforcement asks no hub. What does need one, a person's consent and a new lease, is refused with that reason where none answers.
-//! A broken enrolment starts nothing: it may be what narrows this machine.
+//! A broken enrolment starts nothing: it may be what narrows this machine. Where the enrolment is that of all users and its key is not
+//! this one's, the rules hold, and what needs a hub is refused.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bailiwick_command::member_link::{
-    MemberLink, block_on, lease_directory, machine, reporter, servers_here,
+    MemberLink, block_on, is_key_of_host, lease_directory, machine, reporter, servers_here,
 };
 use bailiwick_command::render::{escape, style};
 use bailiwick_command::terminal;
@@ -35,11 +36,16 @@ const LOOK: Duration = Duration::from_secs(15);
 
 /// The fleet's part in one process that wraps a server.
 pub(super) struct FleetPart {
-    link: MemberLink,
-    desk: ApprovalDesk,
+    hubs: Result<Hubs, String>,
     purses: Mutex<BTreeMap<(String, SpendUnit), PurseUse>>,
     /// Ends the reports when it is dropped.
     reports: Mutex<Option<Sender<()>>>,
+}
+
+/// The way to the hubs, for who may use the machine's key.
+struct Hubs {
+    link: MemberLink,
+    desk: ApprovalDesk,
 }
 
 /// Spends of the fleet's budgets for the gate.
@@ -51,12 +57,20 @@ impl FleetPart {
     /// # Errors
     /// If the enrolment is there and cannot be used.
     pub(super) fn open() -> anyhow::Result<Option<Arc<Self>>> {
-        let Some(link) = machine()? else { return Ok(None) };
+        let link = match machine() {
+            Ok(None) => return Ok(None),
+            Ok(Some(link)) => link,
+            Err(fault) if is_key_of_host(&fault) => {
+                let (hubs, reports) = (Err(fault.to_string()), Mutex::new(None));
+                return Ok(Some(Arc::new(Self { hubs, purses: Mutex::default(), reports })));
+            }
+            Err(fault) => return Err(fault),
+        };
         let desk = ApprovalDesk::new(Arc::clone(&link.hub));
         let (stop, stopped) = channel();
         let reporter = reporter(&link)?;
         let reports = Mutex::new(Some(stop));
-        let part = Arc::new(Self { link, desk, purses: Mutex::default(), reports });
+        let part = Arc::new(Self { hubs: Ok(Hubs { link, desk }), purses: Mutex::default(), reports });
         let weak = Arc::downgrade(&part);
         std::thread::Builder::new().name("reports to the fleet".to_owned()).spawn(move || {
             let (mut wait, mut told) = (FIRST_LOOK, None);
@@ -73,7 +87,10 @@ impl FleetPart {
     /// # Errors
     /// What the caller is told.
     pub(super) async fn consent(&self, call: &WaitingCall) -> Result<(), String> {
-        match self.desk.decide(call, HOLD).await {
+        let hubs = self.hubs.as_ref();
+        let hubs =
+            hubs.map_err(|why| format!("it needs an approver of the fleet, who cannot be asked: {why}"))?;
+        match hubs.desk.decide(call, HOLD).await {
             Ok(Decision::Allowed { .. }) => Ok(()),
             Ok(Decision::Denied { by, remark }) => {
                 let remark = remark.map(|text| format!(": {}", escape::line(&text))).unwrap_or_default();
@@ -101,10 +118,11 @@ impl FleetPart {
     pub(super) fn end(&self) {
         drop(self.reports.lock().unwrap_or_else(PoisonError::into_inner).take());
         let purses = std::mem::take(&mut *self.locked());
+        let Ok(hubs) = &self.hubs else { return };
         if purses.is_empty() {
             return;
         }
-        let (hub, (tell, done)) = (Arc::clone(&self.link.hub), channel());
+        let (hub, (tell, done)) = (Arc::clone(&hubs.link.hub), channel());
         // A hub that does not answer holds up nothing: the next process returns the lease.
         std::thread::spawn(move || {
             let ended = purses.into_values().try_for_each(|purse| anyhow::Ok(block_on(purse.end(&hub))??));
@@ -114,7 +132,7 @@ impl FleetPart {
     }
 
     /// The purse of a budget, in use from now on.
-    fn purse(&self, budget: &FleetBudget) -> Result<Purse, String> {
+    fn purse(&self, hubs: &Hubs, budget: &FleetBudget) -> Result<Purse, String> {
         let mut purses = self.locked();
         let key = (budget.name.clone(), budget.unit);
         if let Some(used) = purses.get(&key) {
@@ -126,7 +144,7 @@ impl FleetPart {
             SpendUnit::Seconds => BudgetUnit::Seconds,
             SpendUnit::Money => BudgetUnit::Money,
         };
-        let purse = Purse::new(&directory, &self.link.identity.enrolment.name, &budget.name, unit);
+        let purse = Purse::new(&directory, &hubs.link.identity.enrolment.name, &budget.name, unit);
         let used = purse.clone().in_use().map_err(|why| why.to_string())?;
         purses.insert(key, used);
         Ok(purse)
@@ -140,7 +158,8 @@ impl FleetPart {
 /// On a thread apart: the gate is asked where a runtime waits, and a hub may be silent.
 impl Meter for FleetMeter {
     fn spend(&self, budget: &FleetBudget) -> Result<(), String> {
-        let (purse, hub) = (self.0.purse(budget)?, Arc::clone(&self.0.link.hub));
+        let hubs = self.0.hubs.as_ref().map_err(|why| format!("there is no lease: {why}"))?;
+        let (purse, hub) = (self.0.purse(hubs, budget)?, Arc::clone(&hubs.link.hub));
         let (each, (tell, done)) = (budget.each, channel());
         let work = move || {
             let spent = match purse.spend(each, now_ms()) {
@@ -166,7 +185,8 @@ impl Meter for FleetMeter {
 
 /// Renews the certificate that is on disk now: another process may have been first.
 fn renew_if_due(part: &FleetPart) -> anyhow::Result<()> {
-    if let Some(identity) = Identity::load(part.link.identity.directory())?
+    let Ok(hubs) = &part.hubs else { return Ok(()) };
+    if let Some(identity) = Identity::load(hubs.link.identity.directory())?
         && is_renewal_due(&identity, now_ms())
     {
         block_on(renew(&identity))??;

@@ -37,6 +37,7 @@ impl RunState {
         let server = RunningServer {
             name: server.name.clone(),
             identity: identity.to_owned(),
+            package: server.package.clone(),
             command: server.run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             pid: std::process::id(),
             server_pid,

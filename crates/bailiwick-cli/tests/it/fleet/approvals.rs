@@ -56,6 +56,70 @@ fn a_call_passes_once_after_an_approver_of_the_fleet_allowed_it() {
     assert_eq!(answers.count(), 2, "{audit}");
 }
 
+/// Call 1 asks the client's person, call 2 asks for the client's model in its result, call 4 asks for it five times at once.
+const ASKS_ITS_CLIENT: &str = r#"
+    *'"id":1,'*tools/call*) printf '{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Which one?","requestedSchema":{"type":"object","properties":{}}}}\n';;
+    *'"id":"e1"'*) x=answered; case "$line" in *'"error"'*) x=refused;; esac
+        printf '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;
+    *'"id":2,'*tools/call*) printf '{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{}}}}}\n';;
+    *'"id":4,'*tools/call*) for n in 1 2 3 4 5; do
+        printf '{"jsonrpc":"2.0","id":"s%s","method":"sampling/createMessage","params":{"n":%s}}\n' "$n" "$n"; done;;
+    *'"id":"s5"'*) x=asked; case "$line" in *'wait already'*) x=refused;; esac
+        printf '{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$x";;
+"#;
+
+#[test]
+fn what_a_server_asks_its_client_for_is_asked_at_the_hub_and_holds_up_nothing_else() {
+    let Some(fleet) = Fleet::start() else { return };
+    let (machine, approver) = (fleet.member("machine"), fleet.member("approver"));
+    let manifest = format!("{MANIFEST}\n[client]\nelicitation = 'ask'\nsampling = 'ask'\n");
+    let mut wrapped = machine.wrap_script(&manifest, ASKS_ITS_CLIENT);
+    wrapped.initialize();
+    let answered = |allow: bool| {
+        let waiting = fleet.waiting(&approver);
+        let id = waiting["request"]["id"].as_str().unwrap().to_owned();
+        let here = machine.json(&["pending", "--format", "json"]);
+        assert_eq!(here["pending"], json!([]), "nothing on this machine can answer: {here}");
+        approver.prints(&["fleet", "approve", &id, if allow { "--yes" } else { "--deny" }]);
+        waiting["request"].clone()
+    };
+    let asks = call(1, "free", &json!({}));
+    wrapped.send(&asks);
+    let waits = fleet.waiting(&approver);
+    assert_eq!(text(&wrapped.ask(&call(7, "free", &json!({})))), "ran", "while it waits: {waits}");
+    let request = answered(true);
+    assert_eq!((&request["server"], &request["tool"]), (&json!("guarded"), &json!("client:elicitation")));
+    assert_eq!(request["arguments"]["message"], "Which one?");
+    let asked = wrapped.next();
+    assert_eq!(
+        asked["params"]["message"], "The server `guarded` asks (not Bailiwick): Which one?",
+        "{asked}"
+    );
+    let answer =
+        json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": {} } });
+    assert_eq!(text(&wrapped.ask(&answer)), "answered");
+    wrapped.send(&asks);
+    answered(false);
+    assert_eq!(text(&wrapped.next()), "refused", "the answer before was for once");
+
+    let inputs = call(2, "free", &json!({}));
+    wrapped.send(&inputs);
+    assert_eq!(answered(true)["tool"], "client:sampling");
+    let passed = wrapped.next();
+    assert_eq!(passed["result"]["inputRequests"]["q"]["method"], "sampling/createMessage", "{passed}");
+    wrapped.send(&inputs);
+    answered(false);
+    let refused = wrapped.next();
+    assert!(
+        refused["error"]["message"].as_str().unwrap_or_default().contains("of the fleet refused it"),
+        "{refused}"
+    );
+    assert_eq!(text(&wrapped.ask(&call(4, "free", &json!({})))), "refused", "few wait at once");
+    // A client that goes while a person is asked ends the server.
+    wrapped.send(&inputs);
+    drop(wrapped.end());
+}
+
 #[test]
 fn without_a_hub_what_needs_one_is_refused_and_all_else_goes_on() {
     let Some(mut fleet) = Fleet::start() else { return };

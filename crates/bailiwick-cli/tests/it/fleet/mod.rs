@@ -2,7 +2,9 @@
 
 mod anchored;
 mod approvals;
+mod host;
 mod hostile;
+mod inventory;
 mod leases;
 mod revoked;
 
@@ -177,19 +179,35 @@ impl Home {
 
     /// A server of the shell under this manifest: every call says `ran`.
     fn wrap(&self, manifest: &str) -> Wrapped {
+        self.wrap_script(manifest, "")
+    }
+
+    /// The same, which does these cases of the shell first.
+    fn wrap_script(&self, manifest: &str, first: &str) -> Wrapped {
+        let mut command = self.bailiwick(&["wrap", "--manifest"]);
+        command.arg(self.manifest(manifest)).args(["--", "/bin/sh", "-c", &shell_server(first)]);
+        Wrapped::spawned(command)
+    }
+
+    /// A file with this manifest.
+    fn manifest(&self, text: &str) -> PathBuf {
         let file = self.path("server.toml");
-        std::fs::write(&file, manifest).unwrap();
-        let script = r#"while IFS= read -r line; do case "$line" in
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+/// A server of the shell: every call says `ran`, but for those of these cases.
+fn shell_server(first: &str) -> String {
+    let script = r#"while IFS= read -r line; do case "$line" in
+            FIRST
             *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n';;
             *'"id":"bailiwick-'*tools/list*) own=${line#*'"id":"'}; own=${own%%'"'*}
                 printf '{"jsonrpc":"2.0","id":"%s","error":{"code":-32601,"message":"no list"}}\n' "$own";;
             *'"id":'*tools/call*) id=${line#*'"id":'}; id=${id%%,*}
                 printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ran"}]}}\n' "$id";;
         esac; done"#;
-        let mut command = self.bailiwick(&["wrap", "--manifest"]);
-        command.arg(file).args(["--", "/bin/sh", "-c", script]);
-        Wrapped::spawned(command)
-    }
+    script.replace("FIRST", first)
 }
 
 fn stderr(output: &Output) -> String {

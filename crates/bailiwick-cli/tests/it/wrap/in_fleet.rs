@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,11 +98,12 @@ fn refusal(mut wrapped: Wrapped) -> String {
     why
 }
 
-/// A copy of a package, version 1.2.3, whose server does nothing but wait.
-fn planted(world: &World) -> PathBuf {
-    let package = world.path("node_modules/@a/files");
+/// A copy of a package whose server does nothing but wait.
+pub(crate) fn planted(project: &Path, version: &str) -> PathBuf {
+    let package = project.join("node_modules/@a/files");
     std::fs::create_dir_all(&package).expect("a directory");
-    std::fs::write(package.join("package.json"), r#"{"name":"@a/files","version":"1.2.3"}"#).expect("a file");
+    let manifest = json!({ "name": "@a/files", "version": version });
+    std::fs::write(package.join("package.json"), manifest.to_string()).expect("a file");
     let program = package.join("server.sh");
     std::fs::write(&program, "#!/bin/sh\nwhile IFS= read -r line; do :; done\n").expect("a file");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -117,7 +118,7 @@ fn a_revoked_package_version_ends_the_server_that_runs_and_is_recorded() {
         version: Some(version.to_owned()),
     };
     let mut fleet = Fleet::new([revocation("r0", Target::Package(package("1.2.2")))]);
-    let program = planted(&fleet.world);
+    let program = planted(&fleet.world.path(""), "1.2.3");
     let program = program.to_str().expect("text");
     let mut wrapped = fleet.world.wrap(MORTAL, &[], &[program]);
     wrapped.send(&call(7, "wait", &json!({})));
@@ -268,7 +269,7 @@ fn a_grant_of_the_log_ends_when_the_copy_is_too_old() {
         max_stale_s: Some(5),
     });
     let start = |fleet: &Fleet| {
-        let program = planted(&fleet.world);
+        let program = planted(&fleet.world.path(""), "1.2.3");
         let mut command = fleet.world.bailiwick(&["wrap", "--"]);
         command.arg(program);
         Wrapped::spawned(command)

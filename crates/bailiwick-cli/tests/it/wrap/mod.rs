@@ -10,7 +10,7 @@ mod fetched;
 mod forbidden;
 mod halves;
 mod identified;
-mod in_fleet;
+pub(crate) mod in_fleet;
 mod installed;
 mod isolated;
 mod killed;
