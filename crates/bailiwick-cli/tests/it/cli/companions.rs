@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::{done, run};
 
-const COMPANIONS: [&str; 4] = [
+const COMPANIONS: [&str; 5] = [
+    env!("CARGO_BIN_EXE_bailiwick-serve"),
     env!("CARGO_BIN_EXE_bailiwick-admin"),
     env!("CARGO_BIN_EXE_bailiwick-scan"),
     env!("CARGO_BIN_EXE_bailiwick-export"),
