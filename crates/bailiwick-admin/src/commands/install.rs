@@ -21,6 +21,7 @@ use bailiwick_policy::digest::Digest;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
+#[cfg(target_os = "linux")]
 pub(super) use self::undo_all::undo_all;
 use crate::args::guard::Install;
 
