@@ -66,7 +66,8 @@ fn hand_on(program: &str, words: impl Iterator<Item = OsString>, wrong: Option<c
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn bailiwick_fixture() -> ExitCode {
-    let line = companion::words(companion::FIXTURE).map(|words| match Read::<ServeCommand>::new(words) {
+    let line = companion::words(companion::FIXTURE);
+    let line = line.map(|words| match Read::<ServeCommand>::new(command_first(&words)) {
         Read::Here(command, colour) => (Some(command), colour),
         Read::Elsewhere(..) => (None, clap::ColorChoice::Auto),
     });
