@@ -4,6 +4,8 @@
 //!
 //! Also the entry of `bailiwick-fixture`, which serves what a test suite asks for.
 
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the commands that confine use it"))]
+
 mod commands;
 mod line;
 
