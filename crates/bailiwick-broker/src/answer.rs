@@ -1,7 +1,7 @@
 //! What a client is told: a refusal in words, or a response without the values of secrets.
 //!
-//! Fails closed when a response is of a kind in which a value could not be found: a part of something larger, compressed, or
-//! another protocol.
+//! Fails closed when a response is of a kind in which a value could not be found: a part of something larger, a difference to
+//! something else, compressed, in letters of more than one byte or of another order, or another protocol.
 
 use std::time::Duration;
 
@@ -24,6 +24,26 @@ pub(crate) const HOP: [HeaderName; 8] = [
     header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
+];
+
+/// Beginnings of the names of character sets in which ASCII is itself.
+const KNOWN_LETTERS: [&str; 16] = [
+    "utf-8",
+    "utf8",
+    "us-ascii",
+    "ascii",
+    "iso-8859",
+    "iso8859",
+    "latin",
+    "windows-",
+    "cp125",
+    "koi8",
+    "euc-",
+    "gb",
+    "big5",
+    "shift_jis",
+    "binary",
+    "macintosh",
 ];
 
 /// The refusal as a response, after which the connection is closed, unless it is one that has several requests open.
@@ -58,8 +78,8 @@ pub(crate) fn redacted(
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
     let withheld = || Refusal::new(Code::SecretResponse);
-    let is_part =
-        parts.status == StatusCode::PARTIAL_CONTENT || parts.status == StatusCode::RANGE_NOT_SATISFIABLE;
+    let partial = [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE, StatusCode::IM_USED];
+    let is_part = partial.contains(&parts.status);
     if is_part || parts.status.is_informational() || is_encoded(&parts.headers) {
         return Err(withheld());
     }
@@ -97,7 +117,19 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     let other = |name, plain: &[u8]| {
         headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(plain))
     };
-    other(header::CONTENT_ENCODING, b"identity") || other(header::TRANSFER_ENCODING, b"chunked")
+    let is_strange =
+        headers.get_all(header::CONTENT_TYPE).iter().any(|kind| !has_known_letters(kind.as_bytes()));
+    is_strange || other(header::CONTENT_ENCODING, b"identity") || other(header::TRANSFER_ENCODING, b"chunked")
+}
+
+/// Whether the letters of a kind of content are bytes of ASCII, as far as it says: a value in others would not be found.
+fn has_known_letters(kind: &[u8]) -> bool {
+    let kind = String::from_utf8_lossy(kind).to_ascii_lowercase();
+    kind.split("charset").skip(1).all(|behind| {
+        let named =
+            behind.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '=' | '"' | '\'' | '*'));
+        KNOWN_LETTERS.iter().any(|known| named.starts_with(known))
+    })
 }
 
 /// Removes fields that are not for the other side, with those that `Connection` names.

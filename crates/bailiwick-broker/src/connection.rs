@@ -13,11 +13,11 @@ use std::time::Duration;
 use bailiwick_egress::{
     Code, Dialler, Refusal, Replayed, Request as Asked, Target, host_and_port, is_overriding,
 };
-use bailiwick_policy::net::Host;
+use bailiwick_policy::net::{Host, percent_decoded};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
@@ -44,6 +44,18 @@ const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEAD_2: u32 = 64 * 1024;
 /// How many requests of one connection may be open, over HTTP/2.
 const MAX_STREAMS: u32 = 32;
+
+/// Fields by which a client would choose the letters of an answer, or what it is a difference to.
+const FORMS: [HeaderName; 2] = [header::ACCEPT_CHARSET, HeaderName::from_static("a-im")];
+/// Fields by which a request names the host that some servers take it to be for.
+const NAMING: [&str; 6] = [
+    "x-forwarded-host",
+    "x-original-host",
+    "x-host",
+    "x-forwarded-server",
+    "x-http-host-override",
+    "forwarded",
+];
 
 /// A connection as the supervisor hands it over.
 pub(crate) struct TakenConnection {
@@ -209,13 +221,16 @@ impl Connection {
             return refuse(Code::SecretRequest);
         }
         let (host, port) = host_of(request)?;
+        if headers.iter().any(|(name, value)| names_another(name.as_str(), value, &host)) {
+            return refuse(Code::HttpHostOther);
+        }
         Ok(Asked {
             method: request.method().as_str().into(),
             host,
             // HTTPS without a port is 443; a request for another one is not for this connection.
             port: Some(port.unwrap_or(443)),
             path: path.into(),
-            overridden: headers.keys().any(|name| is_overriding(name.as_str())),
+            overridden: headers.keys().any(|name| is_overriding(name.as_str())) || overrides_in_query(path),
         })
     }
 
@@ -231,6 +246,9 @@ impl Connection {
         let signed = sigv4::SignedRequest::read(&parts, authority, filling.signing());
         drop_hop_fields(&mut parts.headers);
         for name in [header::RANGE, header::IF_RANGE, header::EXPECT] {
+            parts.headers.remove(name);
+        }
+        for name in FORMS {
             parts.headers.remove(name);
         }
         filling.headers(&mut parts.headers, signed.is_some())?;
@@ -336,6 +354,30 @@ fn authority_of(request: &Request<Incoming>) -> Result<String, Refusal> {
 /// Path and query, as they were sent.
 pub(crate) fn path_of(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
+}
+
+/// Whether a field names another host than this one.
+fn names_another(name: &str, value: &HeaderValue, host: &Host) -> bool {
+    let plain = name.replace('_', "-");
+    if !NAMING.contains(&plain.as_str()) {
+        return false;
+    }
+    let text = value.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+    if plain == "forwarded" {
+        return text.contains("host") || text.is_empty();
+    }
+    !host_and_port(&text).is_ok_and(|(named, _)| named == *host)
+}
+
+/// Whether a query names another method, as frameworks take it.
+fn overrides_in_query(path: &str) -> bool {
+    let query = path.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    query.split('&').any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        percent_decoded(name).is_some_and(|name| {
+            name.eq_ignore_ascii_case(b"_method") || std::str::from_utf8(&name).is_ok_and(is_overriding)
+        })
+    })
 }
 
 /// A field that frames a request, in a spelling that some servers take for it.

@@ -1,11 +1,12 @@
 //! Finds texts in a stream of bytes, in every form in which a server may repeat them.
 //!
-//! A text is found as it is, with percent signs, with the escapes of JSON, or in any mixture of these; in hexadecimal of either
-//! case; and in base64 of either alphabet, wherever it stands in a longer text, where the marks of base64 may be escaped in
-//! turn. All forms of all texts are one automaton, which goes through the bytes once and keeps every beginning that may still
-//! become a text. So a text is found across any borders, and no more is held back than what may be part of one.
+//! A text is found as it is, with percent signs, with the escapes of JSON, or in any mixture of these; its marks also with those of
+//! HTML, C and shells; in hexadecimal of either case; and in base64 of either alphabet, wherever it stands in a longer text, where
+//! the marks of base64 may be escaped in turn. All forms of all texts are one automaton, which goes through the bytes once and
+//! keeps every beginning that may still become a text. So a text is found across any borders, and no more is held back than what
+//! may be part of one.
 //!
-//! Residual: other encodings, texts that are split by other bytes, and parts of a text.
+//! Residual: other encodings, an encoding of an encoding, texts that are split by other bytes, and parts of a text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -13,6 +14,8 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 /// What forms are written with, besides letters, digits and marks of a text itself.
 const MARKS_OF_FORMS: &[u8] = b"+/-_%\\";
+/// The same for a text with marks that are written otherwise somewhere.
+const MARKS_OF_MARKS: &[u8] = b"&#;";
 /// How many bytes a form has for one of a text at most: base64 of which each character is escaped as JSON does.
 const LONGEST_SPELLING: usize = 9;
 
@@ -29,8 +32,8 @@ pub(crate) enum Case {
 pub(crate) struct Finder {
     states: Vec<State>,
     starts: Vec<u32>,
-    /// Whether a text may start with a byte.
-    first: [bool; 256],
+    /// By the byte that a form begins with, what follows it.
+    begun: Vec<Vec<u32>>,
     /// Marks of the texts: what in them is neither letter nor digit.
     marks: [bool; 256],
     /// No form of a text is longer.
@@ -69,11 +72,12 @@ pub(crate) struct Search {
 impl Finder {
     /// Looks for these texts.
     pub(crate) fn new<'a>(texts: impl IntoIterator<Item = &'a [u8]>, case: Case) -> Self {
-        let (states, starts, none) = (Vec::new(), Vec::new(), [false; 256]);
-        let mut finder = Self { states, starts, first: none, marks: none, longest: 0 };
+        let (states, starts, begun) = (Vec::new(), Vec::new(), vec![Vec::new(); 256]);
+        let mut finder = Self { states, starts, begun, marks: [false; 256], longest: 0 };
         for (number, text) in texts.into_iter().enumerate().filter(|(_, text)| !text.is_empty()) {
             finder.longest = finder.longest.max((text.len() + 2) * LONGEST_SPELLING);
-            for byte in text.iter().chain(MARKS_OF_FORMS) {
+            let more = if text.iter().any(|byte| is_escaped(*byte)) { MARKS_OF_MARKS } else { &[] };
+            for byte in text.iter().chain(MARKS_OF_FORMS).chain(more) {
                 if let Some(mark) = finder.marks.get_mut(usize::from(*byte)) {
                     *mark = !byte.is_ascii_alphanumeric();
                 }
@@ -87,10 +91,12 @@ impl Finder {
         }
         for start in &finder.starts {
             for edge in finder.states.get(*start as usize).into_iter().flat_map(|state| &state.edges) {
-                for byte in [edge.byte, edge.byte.to_ascii_uppercase(), edge.byte.to_ascii_lowercase()] {
-                    let first = finder.first.get_mut(usize::from(byte));
-                    if let Some(first) = first.filter(|_| byte == edge.byte || edge.folds) {
-                        *first = true;
+                let spelled = [edge.byte, edge.byte.to_ascii_uppercase(), edge.byte.to_ascii_lowercase()];
+                for byte in spelled.into_iter().filter(|byte| *byte == edge.byte || edge.folds) {
+                    if let Some(begun) = finder.begun.get_mut(usize::from(byte))
+                        && !begun.contains(&edge.to)
+                    {
+                        begun.push(edge.to);
                     }
                 }
             }
@@ -160,32 +166,35 @@ impl Search {
     /// Goes on with more bytes and tells what was found in them.
     pub(crate) fn feed(&mut self, finder: &Finder, bytes: &[u8], mut tell: impl FnMut(Found)) {
         for byte in bytes {
-            let may_start = finder.first.get(usize::from(*byte)).copied().unwrap_or(false);
-            if !self.live.is_empty() || may_start {
-                self.step(finder, *byte, may_start, &mut tell);
+            let begun = finder.begun.get(usize::from(*byte)).map(Vec::as_slice).unwrap_or_default();
+            if !self.live.is_empty() || !begun.is_empty() {
+                self.step(finder, *byte, begun, &mut tell);
             }
             self.at += 1;
         }
     }
 
-    fn step(&mut self, finder: &Finder, byte: u8, may_start: bool, tell: &mut impl FnMut(Found)) {
-        let starts = finder.starts.iter().filter(|_| may_start).map(|start| (*start, self.at));
-        self.next.clear();
-        for (state, start) in self.live.iter().copied().chain(starts) {
+    fn step(&mut self, finder: &Finder, byte: u8, begun: &[u32], tell: &mut impl FnMut(Found)) {
+        let Self { live, next, at } = self;
+        next.clear();
+        let mut reach = |to: u32, start: u64| {
+            if next.contains(&(to, start)) {
+                return;
+            }
+            match finder.states.get(to as usize).and_then(|state| state.found) {
+                Some(text) => tell(Found { text, start, end: *at + 1 }),
+                None => next.push((to, start)),
+            }
+        };
+        for (state, start) in live.iter().copied() {
             for edge in finder.states.get(state as usize).into_iter().flat_map(|state| &state.edges) {
-                let same = edge.byte == byte || (edge.folds && edge.byte.eq_ignore_ascii_case(&byte));
-                if !same || self.next.contains(&(edge.to, start)) {
-                    continue;
-                }
-                let found = finder.states.get(edge.to as usize).and_then(|state| state.found);
-                if let Some(text) = found {
-                    tell(Found { text, start, end: self.at + 1 });
-                } else {
-                    self.next.push((edge.to, start));
+                if edge.byte == byte || (edge.folds && edge.byte.eq_ignore_ascii_case(&byte)) {
+                    reach(edge.to, start);
                 }
             }
         }
-        std::mem::swap(&mut self.live, &mut self.next);
+        begun.iter().for_each(|to| reach(*to, *at));
+        std::mem::swap(live, next);
     }
 
     /// Where the earliest beginning stands that may still become a text.
@@ -226,11 +235,44 @@ fn in_text(byte: u8) -> Vec<Spelling> {
         Spelling::folded(&[b'%', high, low]),
         Spelling::folded(&[b'\\', b'u', b'0', b'0', high, low]),
     ];
-    if matches!(byte, b'"' | b'\\' | b'/') {
-        all.push(Spelling::exact(&[b'\\', byte]));
-    }
     if byte == b' ' {
         all.push(Spelling::exact(b"+"));
+    }
+    if is_escaped(byte) {
+        all.extend(in_other_marks(byte));
+    }
+    all
+}
+
+/// Whether a byte is a mark that is written otherwise somewhere. Those of most tokens are not.
+fn is_escaped(byte: u8) -> bool {
+    !byte.is_ascii_alphanumeric() && !b"-._~".contains(&byte)
+}
+
+/// A mark as JSON, C, shells and HTML may write it.
+fn in_other_marks(byte: u8) -> Vec<Spelling> {
+    let [high, low] = hex(byte);
+    let named: &[u8] = match byte {
+        b'&' => b"&amp;",
+        b'<' => b"&lt;",
+        b'>' => b"&gt;",
+        b'"' => b"&quot;",
+        b'\'' => b"&apos;",
+        _ => &[],
+    };
+    let number = Zeroizing::new(format!("&#{byte};"));
+    let padded = Zeroizing::new(format!("&#{byte:03};"));
+    let mut all = vec![
+        Spelling::exact(&[b'\\', byte]),
+        Spelling::folded(&[b'\\', b'x', high, low]),
+        Spelling::folded(&[b'&', b'#', b'x', high, low, b';']),
+        Spelling::exact(number.as_bytes()),
+    ];
+    if padded != number {
+        all.push(Spelling::exact(padded.as_bytes()));
+    }
+    if !named.is_empty() {
+        all.push(Spelling::exact(named));
     }
     all
 }
@@ -240,7 +282,7 @@ fn in_hex(byte: u8) -> Vec<Spelling> {
 }
 
 /// The characters that a text always has in base64 when `offset` bytes stand before it.
-fn in_base64(text: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
+pub(crate) fn in_base64(text: &[u8], offset: usize) -> Zeroizing<Vec<u8>> {
     let mut padded = Zeroizing::new(vec![0; offset + text.len()]);
     padded.iter_mut().skip(offset).zip(text).for_each(|(to, from)| *to = *from);
     let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*padded).into_bytes());

@@ -2,7 +2,8 @@
 //!
 //! The only crate that holds the value of a secret, and the only one that ends TLS for others. [`Source`] says where a value
 //! comes from. [`BrokerProcess`] is the process that reads the sources and ends TLS, in [`serve_secrets`]; [`Brokering`] is what
-//! the supervisor of one sandbox has of it: placeholders, and a way to hand connections over.
+//! the supervisor of one sandbox has of it: placeholders, and a way to hand connections over. [`BrokeredClient`] is the same for
+//! requests of the supervisor's own.
 //!
 //! # Examples
 //!
@@ -23,6 +24,7 @@ mod answer;
 mod attend;
 mod authority;
 mod body;
+mod client;
 mod connection;
 mod find;
 mod oauth;
@@ -42,6 +44,7 @@ mod websocket;
 mod wire;
 
 pub use attend::serve_secrets;
+pub use client::{BrokeredClient, Dialled};
 pub use oauth::OAuth;
 pub use process::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames, no_source};
 pub use source::own_environment::environment_without;

@@ -65,5 +65,6 @@ fn is_readable(plan: &Plan, path: &std::path::Path) -> bool {
     let Some(path) = real.to_str().and_then(|text| bailiwick_policy::path::AbsPath::new(text).ok()) else {
         return false;
     };
-    plan.files().iter().any(|grant| path.is_within(&grant.path()))
+    // A granted path may lead there by a link.
+    plan.files().iter().any(|grant| path.is_within(&grant.path()) || path.is_within(&grant.source))
 }

@@ -136,21 +136,29 @@ impl BrokerProcess {
         own_environment::empty(&emptied).map_err(BrokerError::Environment)
     }
 
+    /// The secrets of a plan, at the hosts that the user's settings have too; nothing if it brokers none.
+    ///
+    /// # Errors
+    /// Which secret cannot be brokered for this plan, and why: it has no source, or the plan lets the source be read.
+    pub fn agreed(&self, plan: &Plan) -> Result<Vec<BrokeredSecret>, BrokerError> {
+        let wanted = plan.environment().brokered.iter().map(|secret| &secret.value);
+        let agreed = |secret: &BrokeredSecret| {
+            let known = self.secrets.iter().find(|known| *known.named.name == *secret.name);
+            let known = known.ok_or_else(|| no_source(secret))?;
+            plans::must_stay_outside(plan, known)?;
+            plans::met(secret, known)
+        };
+        wanted.map(|secret| agreed(secret).map_err(BrokerError::Refused)).collect()
+    }
+
     /// Placeholders and a certificate authority for one sandbox; nothing if its plan brokers no secret.
     ///
     /// # Errors
     /// Which secret cannot be brokered for this plan, and why.
     pub fn session(self: &Arc<Self>, plan: &Plan) -> Result<Option<Brokering>, BrokerError> {
-        let wanted = &plan.environment().brokered;
-        if wanted.is_empty() {
+        let secrets = self.agreed(plan)?;
+        if secrets.is_empty() {
             return Ok(None);
-        }
-        let mut secrets = Vec::new();
-        for secret in wanted.iter().map(|secret| &secret.value) {
-            let known = self.secrets.iter().find(|known| *known.named.name == *secret.name);
-            let known = known.ok_or_else(|| BrokerError::Refused(no_source(secret)))?;
-            plans::must_stay_outside(plan, known).map_err(BrokerError::Refused)?;
-            secrets.push(plans::met(secret, known).map_err(BrokerError::Refused)?);
         }
         let asked = secrets.iter().map(|secret| asked_for(&secret.name, &secret.hosts, &secret.usage));
         let message = json!({ "secrets": asked.collect::<Vec<_>>() });
@@ -216,6 +224,14 @@ impl Brokering {
     #[must_use]
     pub fn variables() -> BTreeMap<String, String> {
         trust::VARIABLES.iter().map(|name| ((*name).to_owned(), trust::BUNDLE.to_owned())).collect()
+    }
+
+    /// The session's own authority alone, as PEM.
+    pub(crate) fn authority(&self) -> &[u8] {
+        // It is the first of the list.
+        let end = b"-----END CERTIFICATE-----\n";
+        let place = self.bundle.windows(end.len()).position(|window| window == end);
+        self.bundle.get(..place.map_or(0, |place| place + end.len())).unwrap_or_default()
     }
 
     /// The files of the inside: the list of authorities, with the session's own.

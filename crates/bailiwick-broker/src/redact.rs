@@ -3,6 +3,9 @@
 //! Every byte of a value, in whichever form it is found, becomes an asterisk: the length stays, so nothing that counts bytes
 //! has to be read or written anew. A byte is passed on once it can be no part of a value any more.
 //!
+//! Values are also found as requests had them: within base64, with percent signs, or with the escapes of JSON; servers repeat those
+//! in forms of their own. The case of letters does not matter: a server may put what it repeats into small letters.
+//!
 //! What is held back until more comes depends on the kinds of characters alone, never on the value: where a server lets a client
 //! choose what it sends and stops in the middle, or where the borders of pieces can be seen, held bytes would otherwise tell the
 //! value, one character after the other.
@@ -12,18 +15,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::find::{Case, Finder, Search};
+use zeroize::Zeroizing;
+
+use crate::find::{Case, Finder, Search, in_base64};
+use crate::request::{json_escaped, percent_encode};
 
 /// What stands in the place of each byte of a value.
 const INSTEAD: u8 = b'*';
 
+/// A part of what a value became is looked for from this length on, and for values up to this one: each form takes memory.
+const PART: usize = 12;
+const MOST_SENT: usize = 4 * 1024;
+
 /// Finds the values of a session's secrets. It tells nothing of them.
 #[derive(Clone)]
-pub(crate) struct Redactor {
-    exact: Arc<Finder>,
-    /// The same whatever the case of letters: names of fields are put into small letters on their way.
-    folded: Arc<Finder>,
-}
+pub(crate) struct Redactor(Arc<Finder>);
 
 /// One stream that is redacted.
 pub(crate) struct Redaction {
@@ -38,14 +44,14 @@ pub(crate) struct Redaction {
 
 impl Redactor {
     /// Looks for these values.
-    pub(crate) fn new<'v>(values: impl Iterator<Item = &'v [u8]> + Clone) -> Self {
-        let finder = |case| Arc::new(Finder::new(values.clone(), case));
-        Self { exact: finder(Case::Exact), folded: finder(Case::Ignored) }
+    pub(crate) fn new<'v>(values: impl Iterator<Item = &'v [u8]>) -> Self {
+        let texts: Vec<Zeroizing<Vec<u8>>> = values.flat_map(as_sent).collect();
+        Self(Arc::new(Finder::new(texts.iter().map(|text| text.as_slice()), Case::Ignored)))
     }
 
     /// Whether the name of a field has a value in it.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
-        self.folded.is_in(name.as_bytes())
+        self.0.is_in(name.as_bytes())
     }
 
     /// A text without values.
@@ -67,11 +73,29 @@ impl Redactor {
     }
 }
 
+/// A value, and what it is in requests.
+fn as_sent(value: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+    if value.len() > MOST_SENT {
+        return vec![Zeroizing::new(value.to_vec())];
+    }
+    let mut percent = String::with_capacity(value.len() * 3);
+    percent_encode(value, &mut percent);
+    let parts = (0..3).map(|offset| in_base64(value, offset)).filter(|part| part.len() >= PART);
+    let escaped = [percent, json_escaped(value)].map(|text| Zeroizing::new(text.into_bytes()));
+    let mut all = vec![Zeroizing::new(value.to_vec())];
+    for more in parts.chain(escaped) {
+        if !all.contains(&more) {
+            all.push(more);
+        }
+    }
+    all
+}
+
 impl Redaction {
     /// Takes more of the stream, and gives what can be passed on.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Self { redactor, search, found, .. } = self;
-        search.feed(&redactor.exact, bytes, |one| found.push_back((one.start, one.end)));
+        search.feed(&redactor.0, bytes, |one| found.push_back((one.start, one.end)));
         self.held.extend(bytes);
         self.found.make_contiguous().sort_unstable();
         let end = self.from + u64::try_from(self.held.len()).unwrap_or(u64::MAX);
@@ -81,7 +105,7 @@ impl Redaction {
 
     /// How many bytes at the end could begin some value of such lengths and marks, whichever it is.
     fn open_end(&self) -> u64 {
-        let finder = &self.redactor.exact;
+        let finder = &self.redactor.0;
         let newest = self.held.iter().rev().take(finder.longest());
         let count = newest.take_while(|byte| finder.may_be_part(**byte)).count();
         u64::try_from(count).unwrap_or(u64::MAX)
@@ -151,6 +175,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_value_is_found_in_a_form_of_the_form_that_was_sent() {
+        let value = "k9+Zr/3x=\"Qd\\7~Vb Mh2:Wn%5&Ty8";
+        let redactor = redactor(&[value]);
+        let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let mut query = String::new();
+        percent_encode(value.as_bytes(), &mut query);
+        for user in ["", "u", "me", "you"] {
+            for sent in
+                [STANDARD.encode(format!("{user}:{value}")), query.clone(), json_escaped(value.as_bytes())]
+            {
+                for said in
+                    [sent.to_ascii_lowercase(), sent.to_ascii_uppercase(), hex(&sent), STANDARD.encode(&sent)]
+                {
+                    let clean = String::from_utf8(redactor.redact(format!("<{said}>").as_bytes())).unwrap();
+                    // Ends of what stands in base64 are parts of other characters too.
+                    let shown = clean.bytes().filter(|byte| *byte != b'*').count();
+                    assert!(shown <= 2 + 12 + user.len() * 4, "{sent} {said}: {clean}");
+                    assert!(clean.len() == said.len() + 2, "{clean}");
+                }
+            }
+        }
+        assert_eq!(redactor.redact(b"K9 QD VB MH2"), b"K9 QD VB MH2");
+    }
+
     /// What comes out at each piece, in which the values themselves are no part.
     fn lengths(redactor: &Redactor, pieces: &[String]) -> Vec<usize> {
         let mut stream = redactor.stream();
@@ -190,7 +239,8 @@ mod tests {
         let value = "0123456789abcdef";
         let mut stream = redactor(&[value]).stream();
         let given: usize = (0..100).map(|_| stream.push(&[b'7'; 100]).len()).sum();
-        assert!(given >= 10_000 - (value.len() + 2) * 9, "{given}");
+        // In base64 it has a third more letters.
+        assert!(given >= 10_000 - (value.len() * 4 / 3 + 4) * 9, "{given}");
     }
 
     #[test]

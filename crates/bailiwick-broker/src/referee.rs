@@ -134,7 +134,8 @@ impl Decider {
         let used: Vec<Box<str>> = used.map(|name| name.as_str().map(Box::from)).collect::<Option<_>>()?;
         let request = (&*asked.method, &*asked.path);
         let judged = judge_request(&self.rules, &self.target, &self.addresses, &asked);
-        let (outcome, answer) = match judged.and_then(|()| self.judge_uses(request, &used)) {
+        let (outcome, answer) = match judged.and_then(|()| self.judge_uses(request, asked.overridden, &used))
+        {
             Err(refusal) => (EgressOutcome::Refused(refusal.clone()), refused(&refusal)),
             Ok(()) if used.is_empty() => (EgressOutcome::Allowed(self.address), json!({ "go": true })),
             Ok(()) => (EgressOutcome::Brokered(self.address, used), json!({ "go": true })),
@@ -143,15 +144,21 @@ impl Decider {
         Some(answer)
     }
 
-    /// Refuses a request that one of the secrets is not used on.
-    fn judge_uses(&self, (method, path): (&str, &str), used: &[Box<str>]) -> Result<(), Refusal> {
-        let known = Method::new(method).ok().filter(|known| known.as_str() == method);
+    /// Refuses a request that one of the secrets is not used on. One that names another method or path besides its own may be
+    /// any request.
+    fn judge_uses(
+        &self,
+        (method, path): (&str, &str),
+        overridden: bool,
+        used: &[Box<str>],
+    ) -> Result<(), Refusal> {
+        let known = Method::new(method).ok().filter(|known| known.as_str() == method && !overridden);
         let path = UrlPath::of_target(path);
         let covers = |name: &str| {
             let usage = self.uses.iter().find(|(own, _)| **own == *name).map(|(_, usage)| usage);
             match (usage, known) {
                 (Some(usage), Some(known)) => usage.is_used_on(known, &path),
-                (Some(usage), None) => usage.rules.is_empty(),
+                (Some(usage), None) => usage.is_used_on_all(),
                 (None, _) => false,
             }
         };

@@ -4,7 +4,7 @@
 //! parameters, form fields and JSON members that the manifest names. Found anywhere else, in whatever form, it refuses the
 //! request. So does a credential of the client's own, and a request that the secret's rules do not cover.
 //!
-//! Residual: a credential of the client's own in a body, under a name that is not used for credentials, or beside a placeholder
+//! Residual: a credential of the client's own in a body or in the path, under a name that is not used for credentials, or beside a placeholder
 //! and as short as a user's name.
 
 use bailiwick_egress::{Code, Refusal, Target};
@@ -333,7 +333,7 @@ impl BodyKind {
 }
 
 /// A text as JSON has it between quotation marks: values are printable ASCII.
-fn json_escaped(value: &[u8]) -> String {
+pub(crate) fn json_escaped(value: &[u8]) -> String {
     let mut escaped = String::with_capacity(value.len() * 2);
     for byte in value {
         if matches!(byte, b'"' | b'\\') {

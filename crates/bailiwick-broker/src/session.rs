@@ -114,6 +114,7 @@ fn read_asked(message: &Value) -> Option<(Box<str>, Vec<BrokerHost>, SecretUse)>
         foreign: flag("foreign")?,
         short: flag("short")?,
         rules: Vec::new(),
+        bounds: Vec::new(),
     };
     let hosts = texts("hosts")?.iter().map(|host| BrokerHost::new(host).ok()).collect::<Option<_>>()?;
     Some((message.get("name")?.as_str()?.into(), hosts, usage))

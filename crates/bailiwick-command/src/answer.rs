@@ -148,7 +148,10 @@ pub fn refused(exit: Exit, why: &str) -> Answer {
 /// A refusal in words for people and models.
 #[must_use]
 pub fn plain(answer: Answer) -> anyhow::Error {
-    anyhow::Error::msg(anstream::adapter::strip_str(&answer.complaint).to_string())
+    let text = anstream::adapter::strip_str(&answer.complaint).to_string();
+    // It is said behind a word of its own.
+    let text = text.trim_end();
+    anyhow::Error::msg(text.strip_prefix("error: ").unwrap_or(text).to_owned())
 }
 
 /// Says of a command that confines that nothing was started, and what works on a system that cannot.

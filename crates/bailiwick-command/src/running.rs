@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -74,7 +75,7 @@ impl RunningFile {
         let draft = self.0.with_extension("new");
         let mut options = bailiwick_journal::private::options();
         let mut file = options.write(true).create(true).truncate(true).open(&draft)?;
-        serde_json::to_writer(&mut file, server)?;
+        file.write_all(&serde_json::to_vec(server)?)?;
         Ok(fs::rename(&draft, &self.0)?)
     }
 }

@@ -82,5 +82,5 @@ pub use prepared::Prepared;
 pub use process::{HostCommand, HostProcess, RunningProcess};
 pub use status::Status;
 pub use stdio::Relays;
-pub use sys::memory::return_large_blocks;
+pub use sys::memory::{release_unused_code, return_large_blocks};
 pub use watched::{Observation, Observations};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bailiwick_guardrails::Surroundings;
 use bailiwick_launch::{BrokerProcess, FixedHosts, NameSources, Resolver};
+use bailiwick_policy::secret_use::SecretUse;
 
 /// Working directory, home, environment and top-level directories, gathered once at the edge.
 ///
@@ -25,6 +26,7 @@ pub struct Session {
     locked: Vec<PathBuf>,
     names: NameSources,
     secrets: Option<Arc<BrokerProcess>>,
+    uses: Arc<BTreeMap<String, SecretUse>>,
 }
 
 impl Session {
@@ -38,6 +40,7 @@ impl Session {
             locked: Vec::new(),
             names: NameSources::default(),
             secrets: None,
+            uses: Arc::default(),
         }
     }
 
@@ -94,6 +97,14 @@ impl Session {
         self
     }
 
+    /// The same session, where brokered secrets are used so: where values may be put, and on which requests. One that is not
+    /// named is put into `Authorization` and the usual fields for keys, on every request to its hosts.
+    #[must_use]
+    pub fn with_secret_uses(mut self, uses: BTreeMap<String, SecretUse>) -> Self {
+        self.uses = Arc::new(uses);
+        self
+    }
+
     /// Where relative paths start.
     #[must_use]
     pub fn cwd(&self) -> &Path {
@@ -120,6 +131,10 @@ impl Session {
 
     pub(crate) const fn secrets(&self) -> Option<&Arc<BrokerProcess>> {
         self.secrets.as_ref()
+    }
+
+    pub(crate) fn secret_uses(&self) -> &BTreeMap<String, SecretUse> {
+        &self.uses
     }
 
     pub(crate) fn own(&self) -> &[PathBuf] {

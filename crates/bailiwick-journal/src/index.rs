@@ -58,7 +58,8 @@ pub(super) fn add(layout: &Layout, sealer: &Sealer, entry: &IndexEntry<'_>) -> R
         let _ = file.set_len(end.whole);
     }
     written.during("write", &path)?;
-    layout.sync()
+    // Only a file that is new has a name that is not on disk yet.
+    if end.whole == 0 { layout.sync() } else { Ok(()) }
 }
 
 /// Waits for the lock, which others hold for as long as one entry takes; not for ever.
@@ -109,6 +110,21 @@ impl Index {
         });
         index.problem = walked.err();
         Ok(index)
+    }
+
+    /// What they say of one session. Where its name is not in them, as that of a new one, they are not looked at one by one:
+    /// there may be those of years.
+    pub(super) fn of_session(layout: &Layout, session: &SessionId) -> Result<Indexed, JournalFault> {
+        let text = read_shared(layout)?;
+        if std::str::from_utf8(&text).is_ok_and(|text| !text.contains(&session.to_string())) {
+            return Ok(Indexed::default());
+        }
+        let mut index = Self::default();
+        // What is behind a bad entry is not known.
+        let _ = verify_lines(&mut Chain::index(), &text, |_, line| {
+            index.note(line).map_err(|why| (Tamper::Edited, why.to_string()))
+        });
+        Ok(index.sessions.remove(session).unwrap_or_default())
     }
 
     fn note(&mut self, line: &Line<'_>) -> Result<(), &'static str> {

@@ -49,7 +49,7 @@ impl Tape {
         if kept.as_ref().is_some_and(|kept| !is_ours(kept)) {
             return Err(damaged("its head file was not signed with this key"));
         }
-        let indexed = Index::read(layout, |_| Ok(()))?.sessions.remove(session).unwrap_or_default();
+        let indexed = Index::of_session(layout, session)?;
         let numbers = layout.segments(session)?;
         if numbers.is_empty() && indexed.removed.is_some() {
             return Err(damaged("retention removed it: use another name"));

@@ -58,18 +58,23 @@ mod network;
 mod pipes;
 mod record;
 
-pub use bailiwick_broker::{BrokerError, BrokerProcess, Brokering, LoadSecret, ServiceNames};
+pub use bailiwick_broker::{
+    BrokerError, BrokerProcess, BrokeredClient, Brokering, Dialled, LoadSecret, ServiceNames,
+};
 pub use bailiwick_confine::{
     Access, AccessKind, Accesses, BrokeredInside, CHOOSING_VARIABLES, Change, Command, Exit, Fault, Layer,
     LayeredTree, LostFiles, Moment, Observation, Observations, Options, Refusal, Search, Status, Stdio, Step,
     System, Told, ToldRefusals, Watch, Written,
 };
-pub use bailiwick_egress::{Event as NetworkEvent, Lookup, Resolver};
+pub use bailiwick_egress::{
+    Code as NetworkCode, Event as NetworkEvent, Lookup, Refusal as NetworkRefusal, Resolver,
+    Target as NetworkTarget,
+};
 pub use external::Backend;
 pub use git_names::paths_named_by_git;
 pub use host::{HostPlanner, PlanError};
 pub use launch::{Launch, LaunchError, Launched, ReadyLaunch};
 pub use launcher::Launcher;
-pub use network::{FixedHosts, NameSources, NetworkRefusals, network_event};
+pub use network::{FixedHosts, NameSources, NetworkRefusals, brokered_client, network_event};
 pub use pipes::Pipes;
 pub use record::{CallsInFlight, RecordError, Recorder, attributed};

@@ -5,12 +5,15 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bailiwick_broker::{BrokerError, BrokerProcess, BrokeredClient};
 use bailiwick_confine::EgressSockets;
 use bailiwick_egress::{Egress, EgressOutcome, Entrance, Event as NetworkEvent, Listeners, Options};
 use bailiwick_egress::{Resolver, Running, Sockets, TlsEnd};
 use bailiwick_journal::format::{Decision, Event, RecordKind};
 use bailiwick_policy::net::{Host, NetRule};
 use bailiwick_policy::plan::{Network, Origin, Plan};
+
+use crate::record::Recorder;
 
 /// Addresses that names have whatever a name server says.
 pub type FixedHosts = BTreeMap<Box<str>, Vec<IpAddr>>;
@@ -86,6 +89,21 @@ pub(crate) fn unserved(
     let sockets = Sockets { dns_udp, dns_tcp, relays, entrances, redirected };
     let egress = Egress::new(network, Options { resolver, hosts, events, tls_end, ..Options::default() });
     ProgramNetwork::Unasked(Box::new(egress.listening(listeners)), sockets)
+}
+
+/// The secrets of a plan, for requests that are made in this process and by no program of a sandbox; nothing if it brokers
+/// none. Every decision is recorded.
+///
+/// # Errors
+/// Which secret cannot be brokered for this plan, and why.
+pub fn brokered_client(
+    process: &Arc<BrokerProcess>,
+    plan: &Plan,
+    recorder: Recorder,
+) -> Result<Option<BrokeredClient>, BrokerError> {
+    let brokering = process.session(plan)?;
+    let told = move |event: &NetworkEvent| recorder.network(event);
+    Ok(brokering.map(|brokering| BrokeredClient::new(brokering, plan.network(), told)))
 }
 
 /// The rules of a network, each with the line that grants it.

@@ -160,6 +160,12 @@ impl Recorder {
         self.start(event)
     }
 
+    /// Records a decision about a request of this process's own. A journal that takes no more refuses the next call; the
+    /// decision itself stands.
+    pub(crate) fn network(&self, decided: &NetworkEvent) {
+        drop(self.append(network_event(decided, &self.tool), false));
+    }
+
     fn start(mut self, event: Event) -> Result<Recorded, RecordError> {
         let seq = self.append(event, true)?;
         self.parent = seq;

@@ -12,6 +12,7 @@ crate::code_table! {
         WriteNotGranted "write-not-granted": "the path may not be changed, created or deleted";
         ExecNotGranted "exec-not-granted": "the program may not be started";
         NetNotGranted "net-not-granted": "the host may not be reached in this way";
+        SecretRefused "secret-refused": "a request to the host of a brokered secret was refused";
         EnvNotGranted "env-not-granted": "the variable may not be seen or given";
         IpcNotGranted "ipc-not-granted": "the local service may not be talked to";
         ClockNotGranted "clock-not-granted": "the clock may not be seen";

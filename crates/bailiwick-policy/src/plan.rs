@@ -247,6 +247,15 @@ impl Plan {
         self
     }
 
+    /// The same plan, where brokered secrets are used so; one that is not named is used as if its manifest said nothing of it.
+    #[must_use]
+    pub fn with_secret_uses(mut self, uses: &BTreeMap<String, SecretUse>) -> Self {
+        for secret in &mut self.environment.brokered {
+            secret.value.usage = uses.get(&*secret.value.name).cloned().unwrap_or_default();
+        }
+        self
+    }
+
     /// Whose plan it is.
     #[must_use]
     pub const fn subject(&self) -> &Subject {

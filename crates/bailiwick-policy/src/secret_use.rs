@@ -26,6 +26,8 @@ pub struct SecretUse {
     pub short: bool,
     /// The requests that it is used on; all if there is no rule.
     pub rules: Vec<SecretRule>,
+    /// Rules of others, each list of which must cover a request too.
+    pub bounds: Vec<Vec<SecretRule>>,
 }
 
 /// How a secret signs requests.
@@ -74,7 +76,54 @@ impl SecretUse {
     /// ```
     #[must_use]
     pub fn is_used_on(&self, method: Method, path: &UrlPath) -> bool {
-        self.rules.is_empty() || self.rules.iter().any(|rule| rule.covers(method, path))
+        let covers =
+            |rules: &[SecretRule]| rules.is_empty() || rules.iter().any(|rule| rule.covers(method, path));
+        covers(&self.rules) && self.bounds.iter().all(|rules| covers(rules))
+    }
+
+    /// Whether it is used on every request, whatever its method.
+    #[must_use]
+    pub fn is_used_on_all(&self) -> bool {
+        self.rules.is_empty() && self.bounds.iter().all(Vec::is_empty)
+    }
+
+    /// What both allow. A secret that signs requests by one of them alone is used on none.
+    ///
+    /// # Examples
+    /// ```
+    /// use bailiwick_policy::net::{Method, Methods, UrlPath};
+    /// use bailiwick_policy::path::PathPattern;
+    /// use bailiwick_policy::secret_use::{SecretRule, SecretUse};
+    ///
+    /// let (get, put) = (Method::new("GET")?, Method::new("PUT")?);
+    /// let reads = SecretRule { methods: Methods::from_methods([get]), paths: vec![PathPattern::everything()] };
+    /// let both = SecretUse::default().meet(&SecretUse { rules: vec![reads], ..SecretUse::default() });
+    /// let path = UrlPath::of_target("/any");
+    /// assert!(both.is_used_on(get, &path) && !both.is_used_on(put, &path));
+    /// # Ok::<(), bailiwick_policy::finding::Finding>(())
+    /// ```
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        let common = |own: &BTreeSet<String>, other: &BTreeSet<String>| own & other;
+        let lists = |usage: &Self| std::iter::once(usage.rules.clone()).chain(usage.bounds.clone());
+        let mut lists: Vec<_> = lists(self).chain(lists(other)).filter(|rules| !rules.is_empty()).collect();
+        if self.sign != other.sign {
+            lists.push(vec![SecretRule { methods: Methods::from_methods([]), paths: Vec::new() }]);
+        }
+        let mut lists = lists.into_iter();
+        let (rules, bounds) = (lists.next().unwrap_or_default(), lists.collect());
+        Self {
+            headers: common(&self.headers, &other.headers),
+            query: common(&self.query, &other.query),
+            form: common(&self.form, &other.form),
+            json: common(&self.json, &other.json),
+            websocket: self.websocket && other.websocket,
+            sign: self.sign,
+            foreign: self.foreign && other.foreign,
+            short: self.short && other.short,
+            rules,
+            bounds,
+        }
     }
 
     /// What of it is wider than `base`, in words.
@@ -105,7 +154,10 @@ impl SecretUse {
             wider.push("may be short".to_owned());
         }
         let covered = |rule: &SecretRule| base.rules.iter().any(|old| rule.is_within(old));
-        if !base.rules.is_empty() && (self.rules.is_empty() || !self.rules.iter().all(covered)) {
+        let bounds_held = base.bounds.iter().all(|bound| self.bounds.contains(bound));
+        if !bounds_held
+            || !base.rules.is_empty() && (self.rules.is_empty() || !self.rules.iter().all(covered))
+        {
             wider.push("may be used on requests that no rule covered".to_owned());
         }
         wider

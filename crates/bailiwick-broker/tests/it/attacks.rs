@@ -229,13 +229,15 @@ fn what_a_client_may_not_choose_is_not_passed_on() {
         "Range: bytes=0-3",
         "If-Range: x",
         "Accept-Encoding: gzip",
+        "Accept-Charset: utf-16",
+        "A-IM: vcdiff",
         "Connection: x-drop",
         "X-Drop: 1",
         "TE: trailers",
     ];
     assert!(world.ask("GET /", &fields, "").ends_with("fine"));
     let heard = world.heard.lock().unwrap().pop().unwrap().to_ascii_lowercase();
-    for gone in ["range", "gzip", "x-drop", "te:", "trailers"] {
+    for gone in ["range", "gzip", "x-drop", "te:", "trailers", "utf-16", "a-im"] {
         assert!(!heard.contains(gone), "{gone}: {heard}");
     }
 }
@@ -249,7 +251,12 @@ fn a_response_in_which_a_value_could_hide_is_withheld() {
     };
     let coded: fn(&str) -> Vec<u8> =
         |_| b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b".to_vec();
-    for respond in [partial, coded] {
+    let letters: fn(&str) -> Vec<u8> = |_| {
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; Charset = \"UTF-16le\"\r\nContent-Length: 4\r\n\r\ng\0h\0".to_vec()
+    };
+    let difference: fn(&str) -> Vec<u8> =
+        |_| b"HTTP/1.1 226 IM Used\r\nIM: vcdiff\r\nContent-Length: 4\r\n\r\nghp_".to_vec();
+    for respond in [partial, coded, letters, difference] {
         let world = World::new(Setup { respond, ..Setup::default() });
         let answer = world.get(&format!("Authorization: Bearer {}", world.token()));
         assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("secret-response"), "{answer}");

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use crate::world::{Setup, VALUE, World, read_message};
 
 /// How many forms a value comes back in.
-const FORMS: usize = 10;
+const FORMS: usize = 14;
 /// How many exchanges each of them has in the ordinary run, and in the long one.
 const ORDINARY: usize = 30;
 const LONG: usize = 10_000;
@@ -33,8 +33,8 @@ fn repeat(request: &str) -> Vec<u8> {
         request.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
     let path = request.split(' ').nth(1).unwrap_or_default();
     let number: usize = path.trim_start_matches('/').parse().unwrap_or(0);
-    let before = "x".repeat(number / 10 % 7);
-    let form = match number % 10 {
+    let before = "x".repeat(number / FORMS % 7);
+    let form = match number % FORMS {
         0 => value.to_owned(),
         1 => hex(value),
         2 => hex(value).to_uppercase(),
@@ -44,6 +44,10 @@ fn repeat(request: &str) -> Vec<u8> {
         6 => STANDARD.encode(format!("{before}{value}{before}")),
         7 => URL_SAFE.encode(format!("{before}{value}")),
         8 => format!("{value}{value}"),
+        9 => value.to_ascii_uppercase(),
+        10 => value.to_ascii_lowercase(),
+        11 => STANDARD.encode(STANDARD.encode(format!("{before}:{value}"))),
+        12 => hex(&STANDARD.encode(format!("{before}:{value}"))),
         _ => STANDARD.encode(value).replace('/', "\\/").replace('=', "%3D"),
     };
     let body = format!("{before}{form}{before}");
@@ -62,6 +66,8 @@ fn repeat(request: &str) -> Vec<u8> {
 fn windows() -> HashSet<Vec<u8>> {
     let mut forms = vec![
         VALUE.to_owned(),
+        VALUE.to_ascii_uppercase(),
+        VALUE.to_ascii_lowercase(),
         hex(VALUE),
         hex(VALUE).to_uppercase(),
         percent(VALUE),
@@ -71,7 +77,14 @@ fn windows() -> HashSet<Vec<u8>> {
     for offset in 0..3_usize {
         let padded = STANDARD.encode([&vec![0; offset], VALUE.as_bytes()].concat());
         let (first, end) = ((offset * 8).div_ceil(6), (offset + VALUE.len()) * 8 / 6);
-        forms.push(padded.get(first..end).unwrap().to_owned());
+        let inner = padded.get(first..end).unwrap().to_owned();
+        forms.push(hex(&inner));
+        for offset in 0..3_usize {
+            let twice = STANDARD.encode([&vec![0; offset], inner.as_bytes()].concat());
+            let (first, end) = ((offset * 8).div_ceil(6), (offset + inner.len()) * 8 / 6);
+            forms.push(twice.get(first..end).unwrap().to_owned());
+        }
+        forms.push(inner);
     }
     forms.iter().flat_map(|form| form.as_bytes().windows(8).map(<[u8]>::to_vec)).collect()
 }
@@ -96,7 +109,7 @@ fn exchange(count: usize) {
     let windows = windows();
     let is_leak = |bytes: &[u8]| bytes.windows(8).any(|window| windows.contains(window));
     // The measure itself: what the server says, unredacted, is a leak in every form.
-    for number in 0..10 {
+    for number in 0..FORMS {
         let response = repeat(&format!("GET /{number} HTTP/1.1\r\nauthorization: Bearer {VALUE}\r\n\r\n"));
         assert!(is_leak(&body_of(&String::from_utf8(response).unwrap())), "form {number}");
     }

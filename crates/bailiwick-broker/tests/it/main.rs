@@ -10,6 +10,7 @@ mod http2;
 mod oauth;
 mod places;
 mod requests;
+mod siblings;
 mod tls;
 mod websocket;
 mod world;

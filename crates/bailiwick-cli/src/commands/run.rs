@@ -38,6 +38,7 @@ use bailiwick_replica::ServerIdentity;
 
 pub(super) use self::leash::Governing;
 use self::leash::Leash;
+pub(super) use self::lost::told_of_server;
 pub(super) use self::plan::PlannedRun;
 pub(super) use self::secrets::started as started_secrets;
 

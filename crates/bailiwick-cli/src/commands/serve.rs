@@ -31,6 +31,7 @@ use bailiwick_guard::{BrokerProcess, Registry, RegistryBuilder, Session};
 use bailiwick_guardrails::{GUARDRAILS, Policy, SessionRails, State, Trust};
 use bailiwick_journal::format::{Event, RecordKind};
 use bailiwick_journal::{Journal, Options, new_session};
+use bailiwick_launch::HostPlanner;
 use bailiwick_manifest::Checked;
 use bailiwick_mcp::{About, CancellationToken, Server, ServerHandler, Tools, instructions, stdio};
 use bailiwick_policy::denial::DenialCode;
@@ -71,7 +72,7 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     let journal = open_journal(args)?;
     let guardrails = fleet.iter().flat_map(|fleet| fleet.rules.guardrails());
     let guardrails: Vec<_> = guardrails.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-    let builder = Registry::builder(journal.clone(), session(args, &cwd, secrets)?);
+    let builder = Registry::builder(journal.clone(), session(args, &granted, &cwd, secrets)?);
     let builder = with_tools(args, builder);
     let builder =
         granted.manifests.iter().fold(builder, |builder, manifest| held_to(builder, manifest, args));
@@ -203,13 +204,26 @@ fn greet(granted: &Granted, over_http: bool) {
     }
 }
 
-/// The process that holds the secrets that the session may use.
+/// The process that holds the secrets that the session may use. No tool may read one at its source.
 fn secrets_of(args: &Serve, granted: &Granted) -> Result<Option<Arc<BrokerProcess>>, String> {
-    let plan = Plan::for_authority(&args.name, &granted.authority, &HostFacts::unknown());
-    started_secrets(&[&plan.map_err(|finding| finding.message().to_owned())?], &args.secrets, &args.names)
+    let located = HostPlanner::default().authority_plan(&args.name, &granted.authority);
+    // What cannot be looked at now may be there later.
+    let plan =
+        located.or_else(|_| Plan::for_authority(&args.name, &granted.authority, &HostFacts::unknown()));
+    let plan = plan.map_err(|finding| finding.message().to_owned())?;
+    let process = started_secrets(&[&plan], &args.secrets, &args.names)?;
+    if let Some(process) = &process {
+        process.agreed(&plan).map_err(|why| format!("{why}; nothing is served"))?;
+    }
+    Ok(process)
 }
 
-fn session(args: &Serve, cwd: &Path, secrets: Option<Arc<BrokerProcess>>) -> anyhow::Result<Session> {
+fn session(
+    args: &Serve,
+    granted: &Granted,
+    cwd: &Path,
+    secrets: Option<Arc<BrokerProcess>>,
+) -> anyhow::Result<Session> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -217,6 +231,7 @@ fn session(args: &Serve, cwd: &Path, secrets: Option<Arc<BrokerProcess>>) -> any
     let session = session.with_names(args.names.resolver(), args.names.hosts());
     let session = session.with_env(facts::environment_of_caller().filter_map(text));
     let session = secrets.into_iter().fold(session, Session::with_secrets);
+    let session = session.with_secret_uses(granted.secret_uses());
     Ok(match facts::home() {
         Some(home) => session.with_home(home),
         None => session,

@@ -175,6 +175,15 @@ impl ToolContext {
     /// # Errors
     /// The denial, recorded.
     pub fn env(&self, name: &str) -> Result<Option<&str>, ToolError> {
+        if self.authority.brokered().iter().any(|(own, _)| own == name) {
+            // Granting it would hand out the secret.
+            let message = format!(
+                "{} stands for a secret that only programs of the sandbox have a placeholder of; let such a program expand \
+                 it, as `bash -c` does",
+                name.escape_debug()
+            );
+            return Err(self.deny(Denial::new(DenialCode::EnvNotGranted, message)));
+        }
         self.check(&Request::ReadEnv(name.into()), || {
             format!("the variable {} is not within the granted authority", name.escape_debug())
         })?;

@@ -2,7 +2,8 @@
 //!
 //! Before every request, redirects included, the call's authority is asked with method, host, port and path; then the
 //! host is resolved once, the whole answer is judged, and one of the judged addresses is dialled. Nothing else is sent
-//! than a fixed set of headers: no cookies, no credentials, no referrer. Proxies that the environment names are ignored.
+//! than a fixed set of headers: no cookies, no credentials, no referrer. Only to hosts of brokered secrets a caller's own
+//! headers are sent, through the process that holds the values. Proxies that the environment names are ignored.
 //! The page is whatever its server chose to say, and is marked as untrusted.
 //!
 //! Fails closed when: a URL carries a user name, a name leads to a special-purpose address that was not granted, a
@@ -15,6 +16,7 @@ mod decode;
 mod exchange;
 mod page;
 mod reader;
+mod secrets;
 mod target;
 
 use std::collections::BTreeMap;
@@ -24,14 +26,16 @@ use std::time::Duration;
 
 use bailiwick_launch::{Lookup, Resolver};
 use bailiwick_policy::net::{Host, Method};
+use hyper::header::HeaderName;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 
-use self::connect::TlsError;
+use self::connect::{Connected, TlsError};
 use self::exchange::Answered;
 pub use self::reader::ConfinedReader;
 use self::reader::{Reader, read_in_process, source_of_page};
+use self::secrets::{CallSecrets, check_redirect, read_fields};
 use self::target::Target;
 use super::args::{Args, object, wrong};
 use crate::gate::ToolContext;
@@ -51,7 +55,7 @@ const SLACK: usize = 2 * 1024 * 1024;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
-/// The `web_fetch` tool: `{url, method?, max_bytes?, timeout_ms?, raw?}`.
+/// The `web_fetch` tool: `{url, method?, headers?, max_bytes?, timeout_ms?, raw?}`.
 #[derive(Debug)]
 pub struct WebFetch {
     reader: Reader,
@@ -131,6 +135,8 @@ struct FetchRequest {
     max_bytes: usize,
     timeout: Duration,
     raw: bool,
+    /// Fields of the head, in which `${NAME}` stands for a secret.
+    headers: Vec<(HeaderName, String)>,
 }
 
 impl Tool for WebFetch {
@@ -157,6 +163,12 @@ impl Tool for WebFetch {
             },
             "timeout_ms": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS, "default": 30_000 },
             "raw": { "type": "boolean", "default": false, "description": "The body as it is." },
+            "headers": {
+                "type": "object", "maxProperties": secrets::MAX_FIELDS,
+                "additionalProperties": { "type": "string", "maxLength": secrets::MAX_FIELD },
+                "description": "Headers for a host of a secret that was granted with `?broker=HOST`, and for no other host. \
+                                `${NAME}` stands for the secret NAME, here and in the query of the URL.",
+            },
         });
         object(properties, &["url"])
     }
@@ -221,13 +233,21 @@ impl Tool for WebFetch {
 impl WebFetch {
     async fn fetch(&self, asked: &FetchRequest, context: &ToolContext) -> Result<Value, ToolError> {
         let mut target = Target::read(&asked.url).map_err(failed)?;
-        let (lookup, mut hops) = (self.lookup(), 0);
+        let (lookup, mut hops, mut secrets) = (self.lookup(), 0, CallSecrets::default());
         loop {
             let request = target.request(asked.method);
             context.check_request(&request)?;
-            let stream = self.connect(&lookup, &target, &request, context).await?;
-            let answered = exchange::exchange(stream, &target, asked).await.map_err(failed)?;
-            match answered {
+            let filled = secrets.fill(asked, (&target, hops > 0), context).await?;
+            let way = (&target, filled.as_ref());
+            let answered = async {
+                let Connected { stream, _running } = self.connect(&lookup, way, &request, context).await?;
+                exchange::exchange(stream, way, asked).await.map_err(failed)
+            };
+            let answered = answered.await;
+            if let Some(refusal) = secrets.refusal(asked.method, &target) {
+                return Err(refusal);
+            }
+            match answered? {
                 Answered::Elsewhere(_) if hops == MAX_HOPS => {
                     return Err(failed(format!(
                         "more than {MAX_HOPS} redirects, the last to `{}`",
@@ -235,8 +255,9 @@ impl WebFetch {
                     )));
                 }
                 Answered::Elsewhere(location) => {
-                    hops += 1;
-                    target = target.follow(&location).map_err(failed)?;
+                    let next = target.follow(&location).map_err(failed)?;
+                    check_redirect(asked, &target, &next)?;
+                    (target, hops) = (next, hops + 1);
                 }
                 Answered::Here(response) => {
                     return page::answer(asked, &target, hops, response, (&self.reader, context.recorder()))
@@ -248,7 +269,7 @@ impl WebFetch {
 }
 
 fn read_args(args: &Value) -> Result<FetchRequest, ToolError> {
-    let args = Args::read(NAME, args, &["url", "method", "max_bytes", "timeout_ms", "raw"])?;
+    let args = Args::read(NAME, args, &["url", "method", "headers", "max_bytes", "timeout_ms", "raw"])?;
     let url = args.required("url")?;
     if url.len() > MAX_URL {
         return Err(args.wrong(&format!("`url` is longer than {MAX_URL} bytes")));
@@ -262,6 +283,7 @@ fn read_args(args: &Value) -> Result<FetchRequest, ToolError> {
         max_bytes: usize::try_from(max_bytes).unwrap_or(usize::MAX),
         timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
         raw: args.flag("raw")?,
+        headers: read_fields(&args)?,
     })
 }
 

@@ -1,5 +1,7 @@
 //! The questions a reviewer asks first, answered over the manifest as a whole.
 
+use std::sync::LazyLock;
+
 use bailiwick_policy::authority::{Authority, Axis, Request};
 use bailiwick_policy::finding::Findings;
 use bailiwick_policy::lattice::Containment;
@@ -64,8 +66,12 @@ pub struct Verdict {
 
 /// Whether a path is of a file that runs later: closed in a writable tree, unless a line names it.
 pub(crate) fn is_run_later(path: &AbsPath) -> bool {
-    PathScope::union(bailiwick_policy::run_later::protected_patterns()).covers(path)
+    RUN_LATER.covers(path)
 }
+
+/// Hundreds of patterns: sorted once.
+static RUN_LATER: LazyLock<PathScope> =
+    LazyLock::new(|| PathScope::union(bailiwick_policy::run_later::protected_patterns()));
 
 /// Answers every question.
 pub(super) fn verdicts(base: &Manifest, new: &Manifest) -> Result<Vec<Verdict>, Findings> {

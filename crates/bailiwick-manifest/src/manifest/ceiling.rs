@@ -1,12 +1,13 @@
 //! A manifest under another one that narrows it: the meet of both.
 //!
-//! What both grant is granted. Of limits the lower counts, of stances the stricter, and rules on arguments and constraints of both hold; of two
-//! budgets of a fleet, that of the ceiling is spent. A ceiling that declares tools leaves no other tool; one that declares none says nothing of tools by name.
+//! What both grant is granted. Of limits the lower counts, of stances the stricter, and rules on arguments, constraints and rules of
+//! secrets of both hold; of two budgets of a fleet, that of the ceiling is spent. A ceiling that declares tools leaves no other tool;
+//! one that declares none says nothing of tools by name, and one without a table for a secret says nothing of how that is used.
 
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::limits::Limits;
 
-use super::{Checked, CheckedTool, ClientFeatures, Constraints, Tool};
+use super::{Checked, CheckedTool, ClientFeatures, Constraints, Manifest, Tool};
 
 impl Checked {
     /// The same manifest, where nothing is granted that `ceiling` does not grant too.
@@ -44,7 +45,21 @@ impl Checked {
         self.bound = Some(self.bound.take().map_or_else(|| whole.clone(), |bound| bound.meet(&whole)));
         self.manifest.limits = lower(self.manifest.limits, ceiling.manifest.limits);
         self.manifest.client = stricter(self.manifest.client, ceiling.manifest.client);
+        self.narrow_secrets(&ceiling.manifest);
         self
+    }
+
+    /// What is brokered now is used as both say. What the own manifest gives whole is used as the ceiling says.
+    fn narrow_secrets(&mut self, ceiling: &Manifest) {
+        let own_lines: Vec<&str> = self.manifest.lines().filter_map(|line| line.value.brokered()).collect();
+        let mut narrowed = self.manifest.secrets.clone();
+        for (name, _) in self.authority.brokered().iter() {
+            let Some(most) = ceiling.secrets.get(name) else { continue };
+            let own = narrowed.get(name).cloned().unwrap_or_default();
+            let met = if own_lines.contains(&name) { own.meet(most) } else { most.clone() };
+            narrowed.insert(name.to_owned(), met);
+        }
+        self.manifest.secrets = narrowed;
     }
 }
 
@@ -107,7 +122,6 @@ mod tests {
     use bailiwick_policy::facts::HostFacts;
 
     use super::*;
-    use crate::Manifest;
 
     fn checked(text: &str) -> Checked {
         let head = "name = 'n'\nversion = '1'\n";
@@ -165,5 +179,43 @@ mod tests {
         let both = checked(OWN).under(&one).under(&other);
         assert_eq!(lines(both.authority()), ["fs:read:/notes/**"]);
         assert_eq!(both.authority(), checked(OWN).under(&other).under(&one).authority());
+    }
+
+    #[test]
+    fn a_ceilings_rules_for_a_secret_hold_too() {
+        use bailiwick_policy::net::{Method, UrlPath};
+
+        let broker = "server_capabilities = ['env:inject:TOKEN?broker=api.test']\n";
+        let rule = |methods: &str, path: &str| {
+            checked(&format!(
+                "{broker}[secrets.TOKEN]\nforeign = 'allow'\n[[secrets.TOKEN.rules]]\nmethods = [{methods}]\npaths = ['{path}']\n"
+            ))
+        };
+        let whole = checked("server_capabilities = ['env:inject:TOKEN', 'net:connect:api.test:443']\n");
+        let reads = rule("'GET', 'HEAD'", "/**");
+        let used = |both: &Checked, method: &str, path: &str| {
+            let plan = both.server_plan(&HostFacts::unknown()).unwrap();
+            let usage = &plan.environment().brokered.first().unwrap().value.usage;
+            (usage.is_used_on(Method::new(method).unwrap(), &UrlPath::of_target(path)), usage.foreign)
+        };
+        for (own, foreign) in [(checked(broker), false), (whole, true), (rule("'GET', 'PUT'", "/**"), true)] {
+            let both = own.under(&reads);
+            assert_eq!(used(&both, "GET", "/a"), (true, foreign));
+            assert_eq!(used(&both, "PUT", "/a"), (false, foreign));
+        }
+        let three = rule("'GET', 'PUT'", "/**").under(&rule("'GET', 'PUT'", "/a/**")).under(&reads);
+        assert_eq!(used(&three, "GET", "/a/x"), (true, true));
+        for (method, path) in [("PUT", "/a/x"), ("GET", "/b")] {
+            assert!(!used(&three, method, path).0, "{method} {path}");
+        }
+        let signs = checked(&format!("{broker}[secrets.TOKEN]\nsign = 'aws-sigv4'\n"));
+        assert!(
+            !used(&checked(broker).under(&signs), "GET", "/").0,
+            "what only one of them signs is used on nothing"
+        );
+        assert!(
+            used(&reads.under(&checked(broker)), "GET", "/").1,
+            "a ceiling without a table says nothing of it"
+        );
     }
 }

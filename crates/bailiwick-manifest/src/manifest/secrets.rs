@@ -82,7 +82,7 @@ fn read_use(node: &Node<'_>, found: &mut Collector) -> Option<SecretUse> {
         found.push(node.expected(Code::ManifestSecret, "at least one rule"));
     }
     fields.finish(Code::ManifestUnknownField, found);
-    Some(SecretUse { headers, query, form, json, websocket, sign, foreign, short, rules })
+    Some(SecretUse { headers, query, form, json, websocket, sign, foreign, short, rules, bounds: Vec::new() })
 }
 
 fn read_names(node: &Node<'_>, found: &mut Collector) -> BTreeSet<String> {

@@ -23,11 +23,8 @@ pub(super) fn of_source(source: PlanSource<'_>, facts: &HostFacts) -> Result<Pla
     let given = |name: &str| authority.allows(&Request::InjectEnv(name.into()));
     let fixed = variables.iter().filter(|(name, _)| given(name));
     plan.environment.fixed = fixed.map(|(name, value)| (name.clone(), value.clone())).collect();
-    for secret in &mut plan.environment.brokered {
-        secret.value.usage = secrets.get(&*secret.value.name).cloned().unwrap_or_default();
-    }
     plan.environment.injected.retain(|name| !variables.contains_key(&*name.value));
-    Ok(plan)
+    Ok(plan.with_secret_uses(secrets))
 }
 
 pub(super) fn of_authority(name: &str, authority: &Authority, facts: &HostFacts) -> Result<Plan, Finding> {

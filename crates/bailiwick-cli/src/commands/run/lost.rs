@@ -25,6 +25,15 @@ pub(super) fn foretold(command: &[OsString], home: Option<&Path>, plan: &Plan) -
 
 /// After a run: how many files are gone, the first names, and what would keep them.
 pub(super) fn told(lost: &LostFiles, home: Option<&Path>) -> Option<String> {
+    told_with(lost, home, "--cap ")
+}
+
+/// The same of a server, whose manifest has the lines.
+pub(in crate::commands) fn told_of_server(lost: &LostFiles, home: Option<&Path>) -> Option<String> {
+    told_with(lost, home, "the line ")
+}
+
+fn told_with(lost: &LostFiles, home: Option<&Path>, lead: &str) -> Option<String> {
     if lost.count == 0 {
         return None;
     }
@@ -33,7 +42,7 @@ pub(super) fn told(lost: &LostFiles, home: Option<&Path>) -> Option<String> {
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     let least = if lost.is_partial { "at least " } else { "" };
     let files = if lost.count == 1 { "file is" } else { "files are" };
-    let keep = keeping(lost, home);
+    let keep = keeping(lost, home, lead);
     Some(format!(
         "{least}{} {files} gone with the sandbox's own directories: {}{more}; {keep}",
         lost.count,
@@ -42,7 +51,7 @@ pub(super) fn told(lost: &LostFiles, home: Option<&Path>) -> Option<String> {
 }
 
 /// The lines that would keep the named files.
-fn keeping(lost: &LostFiles, home: Option<&Path>) -> String {
+fn keeping(lost: &LostFiles, home: Option<&Path>, lead: &str) -> String {
     let places = [Some(Path::new("/tmp")), home];
     let top = |path: &PathBuf| {
         // A home may lie in the temporary directory: the inner one counts.
@@ -52,17 +61,17 @@ fn keeping(lost: &LostFiles, home: Option<&Path>) -> String {
         (parts.len() > 1).then(|| parts.first().map(|first| place.join(first))).flatten()
     };
     let directories: BTreeSet<PathBuf> = lost.first.iter().filter_map(top).collect();
-    let lines: Vec<String> = directories.iter().map(|directory| keeping_line(directory)).collect();
+    let lines: Vec<String> = directories.iter().map(|directory| keeping_line(directory, lead)).collect();
     if lines.is_empty() {
         return "write into a directory that is granted to keep them".to_owned();
     }
     format!("to keep them: {}", lines.join(", "))
 }
 
-fn keeping_line(directory: &Path) -> String {
+fn keeping_line(directory: &Path, lead: &str) -> String {
     let shown = directory.display();
     let first = if directory.is_dir() { String::new() } else { format!("`mkdir -p {shown}` and ") };
-    format!("{first}--cap fs:read,write:{shown}")
+    format!("{first}{lead}fs:read,write:{shown}")
 }
 
 #[cfg(test)]

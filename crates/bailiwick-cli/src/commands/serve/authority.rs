@@ -3,6 +3,7 @@
 //! The command line, else the first of two variables and two configuration files that is there and grants. A source that
 //! is there and cannot be read refuses; it is never passed over for the next.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -18,6 +19,7 @@ use bailiwick_manifest::{Checked, CheckedTool, Manifest};
 use bailiwick_policy::authority::Authority;
 use bailiwick_policy::finding::{Finding, Findings, Source};
 use bailiwick_policy::lattice::CountBound;
+use bailiwick_policy::secret_use::SecretUse;
 use bailiwick_replica::ServerIdentity;
 
 use super::refused;
@@ -68,6 +70,16 @@ impl Granted {
             if fleet.rules.notes().is_empty() { "" } else { ", narrowed by the fleet" }
         );
         Ok((self, Some(fleet)))
+    }
+
+    /// How brokered secrets are used: as every manifest says that says something of it.
+    pub(super) fn secret_uses(&self) -> BTreeMap<String, SecretUse> {
+        let mut uses = BTreeMap::<String, SecretUse>::new();
+        for (name, usage) in self.manifests.iter().flat_map(|manifest| manifest.manifest().secrets()) {
+            let met = uses.get(name).map_or_else(|| usage.clone(), |known| known.meet(usage));
+            uses.insert(name.clone(), met);
+        }
+        uses
     }
 
     /// What to do where nothing was granted.

@@ -26,6 +26,11 @@ use super::{Granted, journal_dir, session, with_tools};
 
 /// Tools that start programs, and so run in the sandbox.
 const SANDBOXED: [&str; 1] = ["shell"];
+/// The tool whose requests may be given secrets.
+const REQUESTING: &str = "web_fetch";
+
+const GATE: &str = "advisory: the server asks the gate before each file or host";
+const BROKER: &str = "secrets mediated: another process puts them in, and the server never has them";
 
 /// How a tool is held.
 enum Held {
@@ -35,6 +40,8 @@ enum Held {
     Refused(String),
     /// By the server's own asking.
     Gate,
+    /// The same, and by the process that holds its secrets.
+    GateAndBroker,
 }
 
 pub(super) fn answer(
@@ -45,14 +52,16 @@ pub(super) fn answer(
 ) -> anyhow::Result<Answer> {
     let scratch = tempfile::Builder::new().prefix("bailiwick-explain").tempdir()?;
     let journal = Journal::open(scratch.path(), new_session()?, bailiwick_journal::Options::default())?;
-    let session = session(args, cwd, secrets.clone())?;
+    let session = session(args, granted, cwd, secrets.clone())?;
     let registry = with_tools(args, Registry::builder(journal.clone(), session.clone())).build()?;
     let sandbox = sandbox(granted, &session, &own_dirs(&journal_dir(args)?), secrets.as_ref());
     let tools: Vec<(String, Held)> = registry
         .definitions()
         .map(|tool| {
             let sandboxed = SANDBOXED.contains(&tool.name);
+            let is_given_secrets = secrets.is_some() && tool.name == REQUESTING;
             let held = match &sandbox {
+                _ if is_given_secrets => Held::GateAndBroker,
                 _ if !sandboxed => Held::Gate,
                 Ok(status) => Held::Sandbox(Box::new(status.clone())),
                 Err(why) => Held::Refused(why.to_string()),
@@ -116,7 +125,8 @@ fn text(granted: &Granted, cwd: &Path, lines: Option<&[String]>, tools: &[(Strin
         let how = match held {
             Held::Sandbox(status) => aspects(&status.coverage),
             Held::Refused(why) => format!("refused: {why}"),
-            Held::Gate => "advisory: the server asks the gate before each file or host".to_owned(),
+            Held::Gate => GATE.to_owned(),
+            Held::GateAndBroker => format!("{GATE}; {BROKER}"),
         };
         let _ = writeln!(text, "  {name:<10} {}", escape::line(&how));
         if let Held::Sandbox(status) = held {
@@ -157,6 +167,9 @@ fn document(
         }),
         Held::Refused(why) => json!({ "name": name, "held_by": "sandbox", "coverage": null, "refused": why }),
         Held::Gate => json!({ "name": name, "held_by": "server", "level": "advisory", "refused": null }),
+        Held::GateAndBroker => json!({
+            "name": name, "held_by": "server", "level": "advisory", "secrets": "mediated", "refused": null,
+        }),
     };
     json!({
         "format": "bailiwick.serve-explain/1",

@@ -21,7 +21,7 @@ use super::WrappedServer;
 use super::gate::Gate;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
-use super::supervise::Signals;
+use super::supervise::{Signals, give_back_while_idle};
 
 /// Bytes on their way between the relay and the connection.
 const BUFFER: usize = 64 * 1024;
@@ -46,6 +46,7 @@ pub(super) fn relay(
     let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
+        tokio::spawn(give_back_while_idle(Arc::clone(&counts)));
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let ((server_in, from_relay), (to_relay, server_out)) = (duplex(BUFFER), duplex(BUFFER));
         let mut conversation = tokio::spawn(converse(remote, (from_relay, to_relay)));

@@ -25,7 +25,7 @@ use super::isolate::{StartedInstance, ToolInstances, all_ended};
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
-use super::supervise::{BUFFER, PARTING, Signals, exit_code};
+use super::supervise::{BUFFER, PARTING, Signals, exit_code, give_back_while_idle};
 
 /// Refuses to start a server again that may keep something in its process.
 ///
@@ -85,6 +85,7 @@ pub(super) fn relay(server: &Arc<WrappedServer>, gate: Gate, journal: &Journal) 
     let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
+        tokio::spawn(give_back_while_idle(Arc::clone(&counts)));
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let ((server_in, from_relay), (to_relay, server_out)) = (duplex(BUFFER), duplex(BUFFER));
         let (client_in, client_out) = stdio::standard();

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bailiwick_command::answer::{Answer, Exit};
+use bailiwick_command::render::{escape, style};
+use bailiwick_command::{facts, terminal};
 use bailiwick_journal::Journal;
 use bailiwick_launch::{Change, Exit as Ended, Launched, NetworkEvent, Pipes};
 use bailiwick_mcp::relay::isolate::{BaseStreams, isolate};
@@ -35,6 +37,7 @@ use super::isolate::{ToolInstances, all_ended};
 use super::refusals::SandboxRefusals;
 use super::run_state::RunState;
 use super::server_log::ServerLog;
+use crate::commands::run::told_of_server;
 
 /// How long a server may take to end by itself, and then after it was asked.
 const GRACE: Duration = Duration::from_secs(2);
@@ -44,6 +47,10 @@ const HASTE: Duration = Duration::from_millis(250);
 
 /// How long the relay may take to hand over the last answers.
 pub(super) const PARTING: Duration = Duration::from_secs(1);
+
+/// After this long nearly all that only a start needs was needed, and after this long without a call none is likely.
+const STARTED: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// What the client reads, opened anew: how it is opened here changes nothing for who shares it.
 const OWN_OUTPUT: &str = "/proc/self/fd/1";
@@ -71,6 +78,7 @@ pub(super) fn relay(
     let options = gate.into_options(journal, Arc::clone(&counts), note);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
+        tokio::spawn(give_back_while_idle(Arc::clone(&counts)));
         let shown = shown.map(|shown| tokio::spawn(shown.follow(counts)));
         let mut signals = Signals::new()?;
         let (stdin, stdout) = (pipes.stdin, pipes.stdout);
@@ -93,12 +101,35 @@ pub(super) fn relay(
     let how = ended.as_ref().map_or_else(|fault| format!("{fault:#}"), ToString::to_string);
     // What it was refused last is recorded before its end.
     drop(launched.observations());
+    let lost = told_of_server(&launched.take_lost(), facts::home().as_deref());
     let recorded = launched.finish(&how);
     errors.wait();
     noted.wait();
-    journal.append(server.ended(&format!("the server has ended: {how}")))?;
+    if let Some(lost) = &lost {
+        terminal::remark(&format!("{}: {}\n", style::warning("warning"), escape::line(lost)));
+    }
+    let lost = lost.map(|lost| format!("; {lost}")).unwrap_or_default();
+    journal.append(server.ended(&format!("the server has ended: {how}{lost}")))?;
     recorded?;
     Ok(Answer::result(exit_code(ended?), String::new()))
+}
+
+/// Gives back the memory of what is not in use: after the start, and whenever no call came for a while. A client has many
+/// servers, each with such a process.
+pub(super) async fn give_back_while_idle(counts: Arc<RelayCounts>) {
+    tokio::time::sleep(STARTED).await;
+    bailiwick_confine::release_unused_code();
+    let mut given_at = counts.calls();
+    let mut before = given_at;
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let now = counts.calls();
+        if now == before && now != given_at {
+            bailiwick_confine::release_unused_code();
+            given_at = now;
+        }
+        before = now;
+    }
 }
 
 /// How we end when the server has ended so.

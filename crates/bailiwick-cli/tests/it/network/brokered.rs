@@ -2,16 +2,17 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use bailiwick_testkit::skip;
 use serde_json::{Value, json};
 
 use super::secrets::{GRANT, VALUE, World, text, uses};
+use super::served::Served;
 use super::traces::{Traces, below};
 use super::world::{Stage, in_world, test_name, users};
 use super::{NAMES, servers};
-use crate::escape::{User, as_user};
+use crate::escape::as_user;
 
 #[test]
 fn curl_uses_a_secret_over_http_2() {
@@ -245,68 +246,6 @@ fn without_the_process_that_holds_values_nothing_reaches_their_hosts() {
     }
 }
 
-/// `bailiwick serve` with a secret, and what it answers.
-struct Served(Child, BufReader<std::process::ChildStdout>);
-
-impl Served {
-    fn new(world: &World, stage: &Stage) -> Self {
-        let own = stage.path("own.pem");
-        std::fs::write(&own, &world.authority.pem).unwrap();
-        let mut command = as_user(stage.user, stage.path("bailiwick"));
-        command.args(["serve", "--cap", GRANT, "--secret", "TOKEN=env:THE_VALUE"]);
-        command.args([
-            "--cap",
-            "exec:spawn:/usr/bin/curl",
-            "--cap",
-            "exec:spawn:/usr/bin/bash",
-            "--cap",
-            "exec:spawn:/usr/bin/sleep",
-        ]);
-        command.args(["--hosts", "good.test=93.184.216.34"]).arg("--journal").arg(stage.directory("journal"));
-        std::fs::set_permissions(stage.path("journal"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
-            .unwrap();
-        if stage.user == User::Plain {
-            std::os::unix::fs::chown(stage.path("journal"), Some(65534), Some(65534)).unwrap();
-        }
-        command
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", stage.path(""))
-            .env("SSL_CERT_FILE", own);
-        command.env("THE_VALUE", VALUE).env("COPY", format!("x{VALUE}x")).current_dir(stage.path(""));
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut served = Self(child, output);
-        served.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
-        served
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.0.stdin.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn ask(&mut self, message: Value) -> String {
-        self.say(&message);
-        let mut line = String::new();
-        self.1.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn bash(id: u64, script: &str) -> Value {
-        let arguments = json!({ "program": "/usr/bin/bash", "args": ["-c", script] });
-        let params = json!({ "name": "shell", "arguments": arguments });
-        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 const ASK: &str =
     "/usr/bin/curl -sS -H \"Authorization: Bearer $TOKEN\" https://good.test/x; echo; echo \"$TOKEN\"";
 
@@ -318,7 +257,12 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
     let (world, traces) = (World::new(), Traces::of(&[VALUE]));
     for user in users() {
         let stage = Stage::new(*user);
-        let mut served = Served::new(&world, &stage);
+        let own = ["--cap", GRANT, "--secret", "TOKEN=env:THE_VALUE"];
+        let programs =
+            ["/usr/bin/curl", "/usr/bin/bash", "/usr/bin/sleep"].map(|name| format!("exec:spawn:{name}"));
+        let caps = programs.iter().flat_map(|cap| ["--cap", cap.as_str()]);
+        let mut served =
+            Served::new(&world.authority, &stage, &own.into_iter().chain(caps).collect::<Vec<_>>());
         let before = world.good.count();
         let mut placeholders = std::collections::BTreeSet::new();
         for id in 1..4 {
@@ -334,10 +278,10 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
         assert!(heard.contains(VALUE), "{heard}");
         served.say(&Served::bash(9, &format!("{ASK}; /usr/bin/sleep 30; :")));
         let number = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let own = number(served.0.id());
+        let own = number(served.child.id());
         let mut inside = Vec::new();
         for _ in 0..200 {
-            inside = below(served.0.id()).into_iter().filter(|pid| number(*pid) != own).collect();
+            inside = below(served.child.id()).into_iter().filter(|pid| number(*pid) != own).collect();
             let is_asleep = |pid: &u32| {
                 std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
             };
@@ -349,7 +293,7 @@ fn each_call_of_serve_uses_a_secret_and_no_sandbox_of_it_has_the_value() {
         if rustix::process::getuid().is_root() {
             let found: Vec<(u32, usize)> = inside.iter().map(|pid| (*pid, traces.in_process(*pid))).collect();
             assert!(found.len() >= 3 && found.iter().all(|(_, count)| *count == 0), "{user:?} {found:?}");
-            assert_eq!(traces.in_process(served.0.id()), 0, "nor has the server itself");
+            assert_eq!(traces.in_process(served.child.id()), 0, "nor has the server itself");
         }
     }
 }

@@ -112,3 +112,26 @@ fn without_a_usable_manifest_a_server_without_tools_says_what_to_do() {
         assert!(stderr.contains(expected), "{stderr}");
     }
 }
+
+#[test]
+fn files_that_are_gone_with_the_sandbox_are_named_at_the_end() {
+    for (line, is_told) in [("", true), ("'fs:read,write:~/notes'", false)] {
+        let world = World::new();
+        std::fs::create_dir(world.path("notes")).expect("a directory");
+        let manifest = format!(
+            "name = 'writes'\nversion = '1'\nserver_capabilities = [{line}]\n[[tools]]\nname = 'write'\n\
+             capabilities = ['exec:spawn:mkdir']\n"
+        );
+        let writes = "*tools/call*) mkdir -p \"$HOME/notes\"; echo text > \"$HOME/notes/a\"
+            printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\\n';;";
+        let mut wrapped = world.wrap_script(&manifest, &[], writes);
+        assert!(wrapped.ask(&call(1, "write", &json!({})))["result"].is_object());
+        let (_, said) = wrapped.end();
+        let named = format!("the line fs:read,write:{}", world.path("notes").display());
+        let is_named =
+            said.contains("1 file is gone with the sandbox's own directories") && said.contains(&named);
+        assert_eq!(is_named, is_told, "{said}");
+        assert_eq!(world.recorded().contains("gone with the sandbox"), is_told);
+        assert_eq!(world.path("notes/a").exists(), !is_told, "what was granted is kept");
+    }
+}

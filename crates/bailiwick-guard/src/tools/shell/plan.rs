@@ -49,7 +49,7 @@ pub fn shell_plan<'a>(
 ) -> Result<Plan, PlanError> {
     let planner = own.try_fold(HostPlanner::default().with_home(session.home()), HostPlanner::hiding)?;
     let planner = session.locked().iter().map(PathBuf::as_path).try_fold(planner, HostPlanner::locking)?;
-    let plan = planner.authority_plan("shell", authority)?;
+    let plan = planner.authority_plan("shell", authority)?.with_secret_uses(session.secret_uses());
     // Programs are told of the authority that speaks for the hosts of brokered secrets.
     if plan.environment().brokered.is_empty() {
         return Ok(plan);

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::FetchRequest;
 use super::connect::Stream;
 use super::decode::{DecodeError, Decoder, Fed};
+use super::secrets::Filled;
 use super::target::Target;
 
 /// All headers of an answer together.
@@ -61,7 +62,7 @@ pub(super) enum ExchangeError {
 /// Sends the request and reads the answer.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
-    target: &Target,
+    (target, filled): (&Target, Option<&Filled<'_>>),
     asked: &FetchRequest,
 ) -> Result<Answered, ExchangeError> {
     let broken = |error: hyper::Error| ExchangeError::Unusable(target.host.to_string(), chain(&error));
@@ -71,7 +72,7 @@ pub(super) async fn exchange(
     // Dropped with this call, and the connection with it.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let response = sender.send_request(request(target, asked.method)?).await.map_err(broken)?;
+    let response = sender.send_request(request(target, filled, asked.method)?).await.map_err(broken)?;
     let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     if let Some(location) = header(&response, &LOCATION).filter(|_| redirects) {
         return Ok(Answered::Elsewhere(location));
@@ -83,17 +84,26 @@ pub(super) async fn exchange(
     Ok(Answered::Here(Answer { status, content_type, body, truncated }))
 }
 
-fn request(target: &Target, method: Method) -> Result<Request<Empty<Bytes>>, ExchangeError> {
-    Request::builder()
+fn request(
+    target: &Target,
+    filled: Option<&Filled<'_>>,
+    method: Method,
+) -> Result<Request<Empty<Bytes>>, ExchangeError> {
+    let path = filled.map_or_else(|| target.path_and_query(), |filled| filled.path.clone());
+    let request = Request::builder()
         .method(method.as_str())
-        .uri(target.path_and_query())
+        .uri(path)
         .header(HOST, target.authority())
         .header(USER_AGENT, AGENT)
         .header(ACCEPT, WANTED)
         .header(ACCEPT_ENCODING, "gzip, deflate, br")
         .header(CONNECTION, "close")
-        .body(Empty::new())
-        .map_err(|source| ExchangeError::Request(target.shown().to_owned(), source))
+        .body(Empty::new());
+    let mut request = request.map_err(|source| ExchangeError::Request(target.shown().to_owned(), source))?;
+    for (name, value) in filled.into_iter().flat_map(|filled| &filled.headers) {
+        request.headers_mut().insert(name, value.clone());
+    }
+    Ok(request)
 }
 
 /// Reads the body until it ends or enough of it is there.

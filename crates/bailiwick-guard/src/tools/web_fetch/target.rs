@@ -95,6 +95,26 @@ impl Target {
         self.url.as_str()
     }
 
+    /// The path, as it is sent.
+    pub(super) fn path(&self) -> &str {
+        self.url.path()
+    }
+
+    /// The query, if the URL has one.
+    pub(super) fn query(&self) -> Option<&str> {
+        self.url.query()
+    }
+
+    /// The URL without its query, in which there may be anything.
+    pub(super) fn without_query(&self) -> String {
+        format!("{}://{}{}", self.url.scheme(), self.authority(), self.url.path())
+    }
+
+    /// Whether it is another resource of the same server.
+    pub(super) fn has_origin_of(&self, other: &Self) -> bool {
+        self.url.origin() == other.url.origin()
+    }
+
     /// Path and query, as they are sent.
     pub(super) fn path_and_query(&self) -> String {
         match self.url.query() {
