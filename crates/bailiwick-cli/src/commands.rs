@@ -18,7 +18,7 @@ use bailiwick_command::answer::Answer;
 
 #[cfg(target_os = "linux")]
 use self::run::LookedAhead;
-use crate::line::Command;
+use crate::line::{Command, ServeCommand};
 
 /// Nothing is looked at before it is needed.
 #[cfg(not(target_os = "linux"))]
@@ -27,14 +27,10 @@ pub(crate) type LookedAhead = ();
 /// Runs a command, with what was looked at while the command line was read. An error is a fault: ours or the system's, never the author's.
 #[cfg(target_os = "linux")]
 pub(crate) fn run(command: Command, ahead: LookedAhead) -> anyhow::Result<Answer> {
-    if let Some(ports) = bailiwick_command::facts::ports_dir() {
-        bailiwick_egress::refuse_ports_in(ports);
-    }
+    refuse_own_ports();
     match command {
-        Command::Demo(args) => demo::run(&args),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Run(args) => run::run(&args, ahead),
-        Command::Serve(args) => serve::run(&args),
         Command::Wrap(args) => wrap::run(&args),
         Command::Hold => hold::run(),
         Command::RefreshFleet => {
@@ -45,16 +41,37 @@ pub(crate) fn run(command: Command, ahead: LookedAhead) -> anyhow::Result<Answer
     }
 }
 
+/// The same of `bailiwick-serve`.
+#[cfg(target_os = "linux")]
+pub(crate) fn serve_or_show(command: ServeCommand) -> anyhow::Result<Answer> {
+    refuse_own_ports();
+    match command {
+        ServeCommand::Demo(args) => demo::run(&args),
+        ServeCommand::Serve(args) => serve::run(&args),
+        ServeCommand::Hold => hold::run(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_own_ports() {
+    if let Some(ports) = bailiwick_command::facts::ports_dir() {
+        bailiwick_egress::refuse_ports_in(ports);
+    }
+}
+
 /// The same on a system that cannot confine.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run(command: Command, (): LookedAhead) -> anyhow::Result<Answer> {
     match command {
         Command::Hook(args) => Ok(hook::run(&args)),
-        Command::Demo(_)
-        | Command::Run(_)
-        | Command::Serve(_)
-        | Command::Wrap(_)
-        | Command::Hold
-        | Command::RefreshFleet => Ok(bailiwick_command::answer::needs_linux()),
+        Command::Run(_) | Command::Wrap(_) | Command::Hold | Command::RefreshFleet => {
+            Ok(bailiwick_command::answer::needs_linux())
+        }
     }
+}
+
+/// The same of `bailiwick-serve`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn serve_or_show(_: ServeCommand) -> anyhow::Result<Answer> {
+    Ok(bailiwick_command::answer::needs_linux())
 }

@@ -1,8 +1,10 @@
-//! The commands that run programs. `bailiwick` itself is `run`, `wrap`, `serve` and `hook`: what starts with each command and each call
-//! of an agent stays small. It becomes `bailiwick-admin`, a program beside it, for all others, of which those that watch a
-//! program (`learn`, `replay`, `audit`) are here too.
+//! The commands that run programs. `bailiwick` itself is `run`, `wrap` and `hook`: what starts with each command, each server and each
+//! call of an agent stays small. It becomes `bailiwick-serve` for `serve` and `demo`, which bring the tools along, and
+//! `bailiwick-admin` for all others, of which those that watch a program (`learn`, `replay`, `audit`) are here too.
 //!
 //! Also the entry of `bailiwick-fixture`, which serves what a test suite asks for.
+
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the commands that confine use it"))]
 
 mod commands;
 mod line;
@@ -14,7 +16,7 @@ use bailiwick_command::answer::Answer;
 use bailiwick_command::args::learn::{Audit, Learn, Replay};
 use bailiwick_command::{companion, run_and_show, show_version, terminal};
 
-use self::line::{Read, asks_for_version, command_first};
+use self::line::{Command, Read, ServeCommand, asks_for_version, command_first};
 
 /// The `bailiwick` command.
 #[must_use]
@@ -27,18 +29,35 @@ pub fn bailiwick() -> ExitCode {
     let ahead = commands::run::look_ahead(&words);
     #[cfg(not(target_os = "linux"))]
     let ahead = ();
-    match Read::new(command_first(&words)) {
+    match Read::<Command>::new(command_first(&words)) {
         Read::Here(command, colour) => {
             run_and_show(Ok((command, colour)), |command| commands::run(command, ahead))
         }
-        Read::Elsewhere(wrong) => administer(&words, wrong),
+        Read::Elsewhere(program, wrong) => hand_on(program, words.into_iter().skip(1), wrong),
     }
 }
 
-/// Becomes the program of all other commands, which also says what is wrong with a line of ours. Where it is not there, that is
+/// The program of `bailiwick serve` and `bailiwick demo`, with the tools that are served. It holds secrets for itself.
+#[must_use]
+pub fn bailiwick_serve() -> ExitCode {
+    let own: Vec<OsString> = std::env::args_os().collect();
+    let line = match Read::<ServeCommand>::new(own) {
+        held @ Read::Here(ServeCommand::Hold, _) => Ok(held),
+        Read::Here(..) | Read::Elsewhere(..) => {
+            companion::words(companion::SERVE).map(|words| Read::<ServeCommand>::new(command_first(&words)))
+        }
+    };
+    match line {
+        Ok(Read::Here(command, colour)) => run_and_show(Ok((command, colour)), commands::serve_or_show),
+        Ok(Read::Elsewhere(program, wrong)) => hand_on(program, companion::own_words(), wrong),
+        Err(refusal) => terminal::show_usage(&refusal),
+    }
+}
+
+/// Becomes the program of another command, which also says what is wrong with a line of ours. Where it is not there, that is
 /// said here, and not less strictly.
-fn administer(words: &[OsString], wrong: Option<clap::Error>) -> ExitCode {
-    let Err(fault) = companion::become_one(companion::ADMIN, words.iter().skip(1));
+fn hand_on(program: &str, words: impl Iterator<Item = OsString>, wrong: Option<clap::Error>) -> ExitCode {
+    let Err(fault) = companion::become_one(program, words);
     match wrong {
         Some(wrong) => terminal::show_usage(&wrong),
         None => terminal::show_fault(&fault, clap::ColorChoice::Auto),
@@ -49,12 +68,13 @@ fn administer(words: &[OsString], wrong: Option<clap::Error>) -> ExitCode {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn bailiwick_fixture() -> ExitCode {
-    let line = companion::words(companion::FIXTURE).map(|words| match Read::new(words) {
+    let line = companion::words(companion::FIXTURE);
+    let line = line.map(|words| match Read::<ServeCommand>::new(command_first(&words)) {
         Read::Here(command, colour) => (Some(command), colour),
-        Read::Elsewhere(_) => (None, clap::ColorChoice::Auto),
+        Read::Elsewhere(..) => (None, clap::ColorChoice::Auto),
     });
     run_and_show(line, |command| {
-        let Some(line::Command::Serve(args)) = command else {
+        let Some(ServeCommand::Serve(args)) = command else {
             anyhow::bail!("it serves the fixture alone: `bailiwick serve --fixture conformance`")
         };
         commands::serve::fixture::run(&args)

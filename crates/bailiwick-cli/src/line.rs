@@ -1,4 +1,4 @@
-//! The command line of what this program runs itself. Each command is described alone, because to describe all of them takes as long
+//! The command lines of `bailiwick` and of `bailiwick-serve`. Each command is described alone, because to describe all of them takes as long
 //! as all else that happens before a sandbox starts. Lines of other commands, and lines that are wrong, are left to
 //! `bailiwick-admin`, which knows all of them.
 
@@ -9,15 +9,14 @@ use bailiwick_command::args::run::{Demo, Run};
 use bailiwick_command::args::serve::Serve;
 use bailiwick_command::args::without_secret;
 use bailiwick_command::args::wrap::Wrap;
+use bailiwick_command::companion::{ADMIN, SERVE};
 use clap::{Args, ColorChoice, Parser};
 
-/// What to do.
+/// What `bailiwick` itself does.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Demo(Demo),
     Hook(Hook),
     Run(Run),
-    Serve(Serve),
     Wrap(Wrap),
     /// Hold the values of secrets for another process of this program.
     Hold,
@@ -25,30 +24,57 @@ pub(crate) enum Command {
     RefreshFleet,
 }
 
-/// What became of a line.
-#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
-pub(crate) enum Read {
-    /// It is a command of this program.
-    Here(Command, ColorChoice),
-    /// It is another program's, or wrong in the way that is told here.
-    Elsewhere(Option<clap::Error>),
+/// What `bailiwick-serve` does.
+#[derive(Debug)]
+pub(crate) enum ServeCommand {
+    Demo(Demo),
+    Serve(Serve),
+    /// Hold the values of secrets for another process of this program.
+    Hold,
 }
 
-impl Read {
-    /// Reads the words of a line, the program's name and the command first.
-    pub(crate) fn new(mut words: Vec<OsString>) -> Self {
-        let name = (words.len() > 1).then(|| words.remove(1));
+/// What became of a line.
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
+pub(crate) enum Read<C> {
+    /// It is a command of this program.
+    Here(C, ColorChoice),
+    /// It is for this other program, perhaps because it is wrong in the way that is told here.
+    Elsewhere(&'static str, Option<clap::Error>),
+}
+
+impl Read<Command> {
+    /// Reads the words of a line of `bailiwick`, the program's name and the command first.
+    pub(crate) fn new(words: Vec<OsString>) -> Self {
+        let (name, words) = without_name(words);
         match name.as_deref().and_then(OsStr::to_str) {
-            Some("demo") => Line::read(&words, Command::Demo),
             Some("hook") => Line::read(&words, Command::Hook),
             Some("run") => Line::read(&words, Command::Run),
-            Some("serve") => Line::read(&words, Command::Serve),
             Some("wrap") => Line::read(&words, Command::Wrap),
             Some("secret") if is_alone(&words, "hold") => Self::Here(Command::Hold, ColorChoice::Auto),
             Some("refresh-fleet") if words.len() == 1 => Self::Here(Command::RefreshFleet, ColorChoice::Auto),
-            _ => Self::Elsewhere(None),
+            Some("demo" | "serve") => Self::Elsewhere(SERVE, None),
+            _ => Self::Elsewhere(ADMIN, None),
         }
     }
+}
+
+impl Read<ServeCommand> {
+    /// The same of `bailiwick-serve`.
+    pub(crate) fn new(words: Vec<OsString>) -> Self {
+        let (name, words) = without_name(words);
+        match name.as_deref().and_then(OsStr::to_str) {
+            Some("demo") => Line::read(&words, ServeCommand::Demo),
+            Some("serve") => Line::read(&words, ServeCommand::Serve),
+            Some("secret") if is_alone(&words, "hold") => Self::Here(ServeCommand::Hold, ColorChoice::Auto),
+            _ => Self::Elsewhere(ADMIN, None),
+        }
+    }
+}
+
+/// The name of the command, and the other words.
+fn without_name(mut words: Vec<OsString>) -> (Option<OsString>, Vec<OsString>) {
+    let name = (words.len() > 1).then(|| words.remove(1));
+    (name, words)
 }
 
 /// A line of one command, its name left out.
@@ -62,10 +88,10 @@ struct Line<C: Args> {
 }
 
 impl<C: Args> Line<C> {
-    fn read(words: &[OsString], command: fn(C) -> Command) -> Read {
+    fn read<D>(words: &[OsString], command: fn(C) -> D) -> Read<D> {
         match Self::try_parse_from(words) {
             Ok(Self { colour, command: args }) => Read::Here(command(args), colour),
-            Err(wrong) => Read::Elsewhere(Some(without_secret(wrong))),
+            Err(wrong) => Read::Elsewhere(ADMIN, Some(without_secret(wrong))),
         }
     }
 }
@@ -129,17 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn other_commands_and_wrong_lines_are_left_to_the_program_that_knows_all() {
-        let here = |line: &str| matches!(Read::new(words(line)), Read::Here(..));
-        for own in [
-            "b run -- x",
-            "b hook generic",
-            "b secret hold",
-            "b refresh-fleet",
-            "b serve --color never",
-            "b demo",
-        ] {
-            assert!(here(own), "{own}");
+    fn other_commands_and_wrong_lines_are_left_to_the_program_that_knows_them() {
+        let left_to = |line: &str| match Read::<Command>::new(words(line)) {
+            Read::Here(..) => "",
+            Read::Elsewhere(program, _) => program,
+        };
+        for own in
+            ["b run -- x", "b hook generic", "b secret hold", "b refresh-fleet", "b wrap --color never -- x"]
+        {
+            assert_eq!(left_to(own), "", "{own}");
+        }
+        for served in ["b serve", "b demo", "b serve --help", "b serve --nonsense"] {
+            assert_eq!(left_to(served), SERVE, "{served}");
         }
         for other in [
             "b",
@@ -150,8 +177,11 @@ mod tests {
             "b refresh-fleet x",
             "b run --help",
         ] {
-            assert!(!here(other), "{other}");
+            assert_eq!(left_to(other), ADMIN, "{other}");
         }
-        assert!(matches!(Read::new(words("b hook nonsense")), Read::Elsewhere(Some(_))));
+        assert!(matches!(Read::<Command>::new(words("b hook nonsense")), Read::Elsewhere(_, Some(_))));
+        let served = |line: &str| matches!(Read::<ServeCommand>::new(words(line)), Read::Here(..));
+        assert!(served("b serve") && served("b demo") && served("b secret hold") && !served("b run -- x"));
+        assert!(!served("b serve --help") && !served("b serve --nonsense"));
     }
 }

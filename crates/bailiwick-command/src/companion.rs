@@ -1,5 +1,5 @@
-//! The programs beside this one: `bailiwick-admin`, `bailiwick-page`, `bailiwick-scan`, `bailiwick-export` and `bailiwick-fixture`. Each is told the version that
-//! starts it and serves no other.
+//! The programs beside this one: `bailiwick-admin`, `bailiwick-serve`, `bailiwick-page`, `bailiwick-scan`, `bailiwick-export` and
+//! `bailiwick-fixture`. Each is told the version that starts it and serves no other.
 //!
 //! `cargo build` and `cargo install` make all of them. `cargo run` makes one program only, so a companion that is missing
 //! then is built when it is first needed, by the same cargo, in the same target directory and profile.
@@ -16,6 +16,8 @@ use crate::{facts, terminal};
 pub const BAILIWICK: &str = "bailiwick";
 /// Runs every command that runs no tool.
 pub const ADMIN: &str = "bailiwick-admin";
+/// Serves tools.
+pub const SERVE: &str = "bailiwick-serve";
 /// Reads pages of the web.
 pub const PAGE: &str = "bailiwick-page";
 /// Reads source.
@@ -25,7 +27,7 @@ pub const EXPORT: &str = "bailiwick-export";
 /// Serves the conformance fixture.
 pub const FIXTURE: &str = "bailiwick-fixture";
 /// All that `bailiwick` starts with a command line.
-pub(crate) const COMPANIONS: [&str; 4] = [ADMIN, SCAN, EXPORT, FIXTURE];
+pub(crate) const COMPANIONS: [&str; 5] = [ADMIN, SERVE, SCAN, EXPORT, FIXTURE];
 /// What comes before the version of the program that starts a companion.
 pub const FOR: &str = "--for";
 /// The version of this program and of its companions.

@@ -56,16 +56,18 @@ pub fn run_again_as_plain_user_with(filter: &str, programs: &[&str], environment
     assert!(text.contains("test result: ok.") && !text.contains(" 0 passed"), "{text}");
 }
 
-/// Copies a program, and the one that it becomes for the commands that are awaited by a person alone, if it has one.
+/// Copies a program, and those that it becomes for some commands, if it has them.
 ///
 /// # Panics
 /// If one of them cannot be copied.
 pub fn copy_program(program: &Path, to: &Path) {
-    let admin =
-        |program: &Path| program.with_file_name(format!("{}-admin", program.file_name().unwrap().display()));
-    std::fs::copy(program, to).unwrap();
-    if admin(program).is_file() {
-        std::fs::copy(admin(program), admin(to)).unwrap();
+    for companion in ["", "-admin", "-serve"] {
+        let named = |program: &Path| {
+            program.with_file_name(format!("{}{companion}", program.file_name().unwrap().display()))
+        };
+        if companion.is_empty() || named(program).is_file() {
+            std::fs::copy(named(program), named(to)).unwrap();
+        }
     }
 }
 

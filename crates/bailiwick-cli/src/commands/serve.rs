@@ -47,7 +47,7 @@ use super::run::started_secrets;
 pub(super) fn run(args: &Serve) -> anyhow::Result<Answer> {
     bailiwick_confine::return_large_blocks();
     if args.fixture.is_some() {
-        match companion::become_one(companion::FIXTURE, std::env::args_os().skip(1))? {}
+        match companion::become_one(companion::FIXTURE, companion::own_words())? {}
     }
     let granted = match authority::granted(args) {
         Ok(granted) => granted,

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::{done, run};
 
-const COMPANIONS: [&str; 4] = [
+const COMPANIONS: [&str; 5] = [
+    env!("CARGO_BIN_EXE_bailiwick-serve"),
     env!("CARGO_BIN_EXE_bailiwick-admin"),
     env!("CARGO_BIN_EXE_bailiwick-scan"),
     env!("CARGO_BIN_EXE_bailiwick-export"),
@@ -21,7 +22,8 @@ fn a_companion_serves_only_its_own_version() {
         assert!(other.exit == 2 && other.err.contains("install all of them anew"), "{name}: {}", other.err);
         let by_hand = said(&["schema"]);
         assert!(by_hand.exit == 2 && by_hand.err.contains("is started by `bailiwick`"), "{name}");
-        let other_command = if name == "bailiwick-admin" { "demo" } else { "schema" };
+        let is_of_bailiwick = ["bailiwick-admin", "bailiwick-serve"].contains(&name);
+        let other_command = if is_of_bailiwick { "refresh-fleet" } else { "schema" };
         let another = said(&["--for", env!("CARGO_PKG_VERSION"), other_command]);
         assert!(
             another.exit == 5 && (another.err.contains("alone") || another.err.contains("itself")),
@@ -45,6 +47,8 @@ fn without_its_companion_the_command_says_so_and_a_hook_still_refuses() {
             missing.err
         );
     }
+    let missing = said(&["serve"]);
+    assert!(missing.exit == 5 && missing.err.contains("bailiwick-serve is not beside"), "{}", missing.err);
     assert_eq!(said(&["--version"]).exit, 0);
     for wrong in [&["hook", "nonsense"][..], &["hook"], &["run", "--nonsense"]] {
         let refused = said(wrong);

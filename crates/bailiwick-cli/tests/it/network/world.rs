@@ -61,7 +61,7 @@ impl Stage {
         let stage = Self { dir, user };
         bailiwick_testkit::copy_program(Path::new(env!("CARGO_BIN_EXE_bailiwick")), &stage.path("bailiwick"));
         std::fs::copy(std::env::current_exe().unwrap(), stage.path("client")).unwrap();
-        for name in ["", "bailiwick", "bailiwick-admin", "client"] {
+        for name in ["", "bailiwick", "bailiwick-admin", "bailiwick-serve", "client"] {
             open(&stage.path(name));
         }
         stage

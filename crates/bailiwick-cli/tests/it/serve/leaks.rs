@@ -33,7 +33,10 @@ impl Place {
         }
         std::fs::write(at(".ssh/id_ed25519"), "private key").unwrap();
         std::fs::write(outside.join("file"), "untouched").unwrap();
-        std::fs::copy(env!("CARGO_BIN_EXE_bailiwick"), at("bailiwick")).unwrap();
+        bailiwick_testkit::copy_program(
+            std::path::Path::new(env!("CARGO_BIN_EXE_bailiwick")),
+            &at("bailiwick"),
+        );
         open_to_all(home.path(), user);
         let mut command = as_user(user, at("bailiwick"));
         command.arg("serve").args(["--cap", &format!("fs:read,write:{}", work.display())]);

@@ -29,7 +29,7 @@ fn place(user: User) -> Place {
     std::fs::write(work.join("project/.agents/guardrails.toml"), RULES).unwrap();
     let program = std::env::var_os("BAILIWICK_ESCAPE_PROGRAM").map(PathBuf::from);
     let program = program.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_bailiwick")));
-    std::fs::copy(program, home.path().join("bailiwick")).unwrap();
+    bailiwick_testkit::copy_program(&program, &home.path().join("bailiwick"));
     if user == User::Plain {
         let given = std::process::Command::new("chown").args(["-R", "65534:65534"]).arg(home.path()).status();
         assert!(given.unwrap().success());

@@ -14,8 +14,10 @@ use super::{Served, home, page};
 fn fetched(reader: Option<&str>) -> (Value, String) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let command = directory.path().join("bailiwick");
-    let built = Path::new(env!("CARGO_BIN_EXE_bailiwick"));
-    std::fs::hard_link(built, &command).or_else(|_| std::fs::copy(built, &command).map(drop)).unwrap();
+    for built in [env!("CARGO_BIN_EXE_bailiwick"), env!("CARGO_BIN_EXE_bailiwick-serve")].map(Path::new) {
+        let own = command.with_file_name(built.file_name().unwrap());
+        std::fs::hard_link(built, &own).or_else(|_| std::fs::copy(built, &own).map(drop)).unwrap();
+    }
     if let Some(script) = reader {
         let program = directory.path().join("bailiwick-page");
         std::fs::write(&program, script).unwrap();
