@@ -81,9 +81,33 @@ fn roles(text: &str) -> String {
     rust + "];\n"
 }
 
-/// What each program that runs others is followed by in its lines.
+/// How each program that runs others does, one line taken apart each.
 fn runners(text: &str) -> String {
     let mut runners: Vec<_> = lines(text).filter_map(|line| line.split_once(' ')).collect();
     runners.sort_by_key(|(program, _)| *program); // stable, as above
-    format!("static RUNNERS: &[(&str, &str)] = &{runners:?};\n")
+    let mut rust = "static RUNNERS: &[(&str, Runner)] = &[".to_owned();
+    for (program, line) in runners {
+        let _ = write!(rust, "({program:?}, {}), ", runner(line));
+    }
+    rust + "];\n"
+}
+
+fn runner(line: &str) -> String {
+    let mut parts = line.split_whitespace();
+    let way: String = parts.next().unwrap_or_default().to_owned();
+    let way = way.get(..1).unwrap_or_default().to_uppercase() + way.get(1..).unwrap_or_default();
+    let (mut words, mut long, mut after) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut valued, mut operands) = ("", "0");
+    for part in parts {
+        match part.split_once('=') {
+            Some(("valued", flags)) => valued = flags,
+            Some(("long", flags)) => long = flags.split(',').collect(),
+            Some(("after", names)) => after = names.split(',').collect(),
+            Some(("operands", count)) => operands = count,
+            Some(_) | None => words.push(part),
+        }
+    }
+    format!(
+        "Runner {{ way: Way::{way}, words: &{words:?}, valued: {valued:?}, long: &{long:?}, operands: {operands}, after: &{after:?} }}"
+    )
 }

@@ -88,6 +88,8 @@ pub enum Observation {
     MakeRefused(PathBuf),
     /// It could not connect to the Unix socket of this name; none if it could not even make one.
     SocketRefused(Option<PathBuf>),
+    /// It could not make a Unix socket, and not as the C library does for itself.
+    SocketUnmade,
     /// This program could not make namespaces for a sandbox of its own.
     NamespaceRefused(PathBuf),
 }
@@ -274,7 +276,8 @@ impl Startable {
             Seen::Looking => there(Observation::LookRefused),
             Seen::Writing => there(Observation::WriteRefused),
             Seen::Making => judge_making(normal(&path())),
-            Seen::Socket => Some(Observation::SocketRefused(None)),
+            Seen::Socket if bytes.is_empty() => Some(Observation::SocketRefused(None)),
+            Seen::Socket => Some(Observation::SocketUnmade),
             Seen::Namespace => program_file(&path()).map(Observation::NamespaceRefused),
         }
     }

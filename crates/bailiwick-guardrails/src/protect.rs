@@ -8,8 +8,9 @@
 //! follows them. This reads arguments; for an agent that is not sandboxed it is advisory. Residual: a program that
 //! writes to those places without naming them, or makes up their names itself.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use bailiwick_policy::denial::{Denial, DenialCode};
@@ -80,8 +81,11 @@ pub struct Protected {
     /// Where the state is; not even to be read.
     state: PathBuf,
     home: Option<PathBuf>,
-    /// Where paths really lead, as far as that was asked.
-    known: RefCell<BTreeMap<PathBuf, PathBuf>>,
+    /// Where paths really lead, as far as that was asked. Paths are spelt in one way here, so bytes tell them apart.
+    known: RefCell<HashMap<OsString, PathBuf>>,
+    /// Where the kept files and the state really are.
+    real_kept: OnceCell<Vec<PathBuf>>,
+    real_state: OnceCell<PathBuf>,
 }
 
 impl Protected {
@@ -99,10 +103,12 @@ impl Protected {
         Self {
             workdir: workdir.to_path_buf(),
             here: workdir.to_path_buf(),
-            kept,
-            state: state.to_path_buf(),
+            kept: kept.iter().map(|path| lexical(&workdir.join(path))).collect(),
+            state: lexical(state),
             home: home.map(Path::to_path_buf),
             known: RefCell::default(),
+            real_kept: OnceCell::new(),
+            real_state: OnceCell::new(),
         }
     }
 
@@ -219,9 +225,9 @@ impl Protected {
     fn is_state(&self, word: &str, here: &Path) -> bool {
         let Some(path) = self.resolved(word, here) else { return false };
         let spelt = ["$XDG_STATE_HOME/bailiwick", ".local/state/bailiwick"];
-        path.starts_with(&self.state)
-            || self.real(&path).starts_with(self.real(&self.state))
+        is_below(&path, &self.state)
             || spelt.iter().any(|one| word.contains(one))
+            || is_below(&self.real(&path), self.real_state.get_or_init(|| self.real(&self.state)))
     }
 
     /// Why a word is not to be touched: it names a kept file or its directory, perhaps by a pattern.
@@ -229,16 +235,16 @@ impl Protected {
         let word = word.split_once('=').map_or(word, |(_, value)| value);
         let path = self.resolved(word, here)?;
         let followed = self.real(&path);
-        if holds_hooks(&path) || holds_hooks(&followed) {
+        if holds_hooks(&path) || followed.as_os_str() != path.as_os_str() && holds_hooks(&followed) {
             return Some(settings_reason(word));
         }
-        let at = |kept: &PathBuf| {
-            let kept = self.workdir.join(kept);
-            may_be(&path, &kept) || followed == self.real(&kept)
-        };
+        let real = self.real_kept.get_or_init(|| self.kept.iter().map(|kept| self.real(kept)).collect());
         // In whatever directory the command runs, a file of this name is taken for it.
         let same_name = Path::new(word).file_name().is_some_and(|name| name == "guardrails.toml");
-        (same_name || self.kept.iter().any(at)).then(|| kept_reason(word))
+        let kept = same_name
+            || self.kept.iter().any(|kept| may_be(&path, kept))
+            || real.iter().any(|real| real.as_os_str() == followed.as_os_str());
+        kept.then(|| kept_reason(word))
     }
 
     /// Where a path leads, as far as it exists. Paths share their directories, and each of those is looked at once.
@@ -248,7 +254,7 @@ impl Protected {
 
     /// The same, after so many links at most; what is behind more of them leads to no file.
     fn followed(&self, path: &Path, links: usize) -> PathBuf {
-        if let Some(known) = self.known.borrow().get(path) {
+        if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return known.clone();
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_path_buf() };
@@ -258,7 +264,7 @@ impl Protected {
             Ok(target) if links > 0 => self.target(parent, &target, links - 1),
             Ok(_) | Err(_) => here,
         };
-        self.known.borrow_mut().insert(path.to_path_buf(), found.clone());
+        self.known.borrow_mut().insert(path.as_os_str().to_owned(), found.clone());
         found
     }
 
@@ -292,8 +298,20 @@ impl Protected {
     }
 }
 
+/// Whether a path is another or lies below it; both as [`lexical`] spells them.
+fn is_below(path: &Path, top: &Path) -> bool {
+    let (path, top) = (path.as_os_str().as_encoded_bytes(), top.as_os_str().as_encoded_bytes());
+    path.strip_prefix(top)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || top.ends_with(b"/"))
+}
+
 /// Whether a path that may be a shell's pattern may stand for another.
 fn may_be(pattern: &Path, path: &Path) -> bool {
+    if let (Some(pattern), Some(path)) = (pattern.to_str(), path.to_str())
+        && !pattern.contains(['*', '?', '['])
+    {
+        return pattern == path;
+    }
     let part = |part: Component<'_>| part.as_os_str().to_string_lossy().into_owned();
     pattern.components().count() == path.components().count()
         && pattern.components().zip(path.components()).all(|(one, other)| may_name(&part(one), &part(other)))
@@ -311,7 +329,14 @@ fn settings_reason(word: &str) -> String {
     format!("`{word}` is where an agent keeps its hooks, which no tool may change; ask a person to")
 }
 
+/// A path without `.`, `..` and empty components.
 fn lexical(path: &Path) -> PathBuf {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let mut parts = bytes.split(|byte| *byte == b'/');
+    // Most are clean already.
+    if bytes.len() > 1 && parts.next() == Some(b"") && !parts.any(|part| matches!(part, b"" | b"." | b"..")) {
+        return path.to_path_buf();
+    }
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

@@ -57,6 +57,20 @@ impl Account {
     }
 }
 
+/// The addresses that names have inside, with that of this machine itself: programs that ask for it, as git does for an
+/// author who is not named, ask no server.
+pub(crate) fn with_own_name(hosts: &str) -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    with_name(hosts, name.trim())
+}
+
+fn with_name(hosts: &str, name: &str) -> String {
+    let is_name = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+        && name != "localhost";
+    if is_name { format!("{hosts}127.0.1.1 {name}\n") } else { hosts.to_owned() }
+}
+
 /// The name that a file of lines `name:password:number:…` gives a number.
 fn name_of(text: &str, id: u32) -> Option<&str> {
     let line = |line: &'_ str| -> Option<(usize, u32)> {
@@ -87,6 +101,14 @@ mod tests {
         assert_eq!(name_of(PASSWD, 1000), Some("anna"));
         assert_eq!(name_of(PASSWD, 0), Some("root"));
         assert_eq!(name_of(PASSWD, 1), None);
+    }
+
+    #[test]
+    fn this_machine_has_an_address_of_its_own() {
+        assert_eq!(with_name("127.0.0.1 localhost\n", "vm"), "127.0.0.1 localhost\n127.0.1.1 vm\n");
+        for odd in ["", "localhost", "a b", "a\nb"] {
+            assert_eq!(with_name("x\n", odd), "x\n", "{odd:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bailiwick_policy::plan::{BASE, BaseKind, MASKED, Plan, STUBS};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::layout::{Host, HostKind, Layout, Node, is_clean, lies_in};
 use crate::weakened;
 
@@ -423,6 +423,7 @@ pub fn own(layout: &mut Layout, of: &Own<'_>) -> Private {
         let text = match path {
             "/etc/passwd" => of.account.passwd(&private.home),
             "/etc/group" => of.account.groups(),
+            "/etc/hosts" => account::with_own_name(text),
             _ => text.to_owned(),
         };
         layout.replace(Path::new(path), Node::Text(hosts.unwrap_or_else(|| text.into_bytes())));

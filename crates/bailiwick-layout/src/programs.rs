@@ -161,7 +161,12 @@ impl Programs {
             rest.extend(parts(&target).rev());
             self.links.insert((next, target));
         }
-        let found = std::fs::metadata(&done).map_err(|_| gone())?;
+        let found = std::fs::metadata(&done).map_err(|error| {
+            if error.kind() != std::io::ErrorKind::PermissionDenied {
+                return gone();
+            }
+            Refusal::Unreachable { path: done.display().to_string(), reason: "permission denied".to_owned() }
+        })?;
         if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
             return Err(Refusal::NotExecutable { path: path.to_owned() });
         }

@@ -4,12 +4,14 @@
 //! places and languages stands in the text files beside this one. Everything is judged by its text; nothing is opened here: shell
 //! scripts that earlier calls of the session wrote are given as texts.
 //!
-//! Residual: programs and places that are in no table, and what scripts do that the text does not hold.
+//! Residual: places that are in no table, programs that are in none and are spoken to in ways of their own, and what scripts do
+//! that the text does not hold.
 
 pub mod code;
 mod effects;
 mod fetched;
 mod files;
+mod general;
 mod places;
 mod sql;
 mod table;

@@ -209,6 +209,34 @@ pub(crate) fn read_string(thread: u32, address: u64, into: &mut [u8]) -> Result<
     Err(Errno::NAMETOOLONG)
 }
 
+/// Reads two strings of another thread's at once, as far as both lie near the start of a page's rest; how long each is.
+/// `None` for one that has to be read by itself.
+pub(crate) fn read_two_strings(thread: u32, from: [u64; 2], into: [&mut [u8]; 2]) -> [Option<usize>; 2] {
+    const PAGE: u64 = 4096;
+    const FIRST: usize = 256;
+    let [first, second] = into;
+    let length = |from: u64, room: &[u8]| {
+        usize::try_from(PAGE - from % PAGE).unwrap_or_default().min(FIRST).min(room.len())
+    };
+    let lengths = [length(from[0], first), length(from[1], second)];
+    let room = |room: &mut [u8], iov_len| libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len };
+    let local = [room(first, lengths[0]), room(second, lengths[1])];
+    let (Ok(one), Ok(other), Ok(thread)) =
+        (usize::try_from(from[0]), usize::try_from(from[1]), i32::try_from(thread))
+    else {
+        return [None, None];
+    };
+    let there =
+        |address, iov_len| libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len };
+    let remote = [there(one, lengths[0]), there(other, lengths[1])];
+    // SAFETY: the kernel writes at most the two lengths to the two rooms, each at least as long and exclusively borrowed;
+    // the remote addresses are another process' and the kernel checks them.
+    let read = unsafe { libc::process_vm_readv(thread, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
+    let read = usize::try_from(read).unwrap_or_default();
+    let end = |room: &[u8], read: usize| room.get(..read)?.iter().position(|byte| *byte == 0);
+    [end(first, read.min(lengths[0])), end(second, read.saturating_sub(lengths[0]).min(lengths[1]))]
+}
+
 fn read_some(thread: u32, address: u64, into: &mut [u8]) -> Result<usize, Errno> {
     let wanted = into.len();
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: wanted };

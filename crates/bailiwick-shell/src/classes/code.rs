@@ -11,11 +11,14 @@ use super::places::{self, Setting};
 
 const WORDS: &str = include_str!("code.txt");
 
-const INTERPRETERS: &str = "
-    awk bun clojure deno elixir emacs erl expect gawk ghc gnuplot guile go groovy irb jshell julia lua
-    luajit mawk nawk node nodejs octave osascript perl php pwsh powershell powershell.exe R racket Rscript
-    ruby sbcl scala swift tclsh wish zx ts-node tsx
-";
+#[rustfmt::skip]
+const INTERPRETERS: &[&str] = &[
+    "awk", "bun", "clojure", "deno", "elixir", "emacs", "erl", "expect", "gawk", "ghc", "gnuplot", "guile", "go",
+    "groovy", "irb", "jshell", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "octave", "osascript",
+    "perl", "php", "pwsh", "powershell", "powershell.exe", "R", "racket", "Rscript", "ruby", "sbcl", "scala", "swift",
+    "tclsh", "wish", "zx", "ts-node", "tsx", "swipl", "gprolog", "raku", "ocaml", "crystal", "janet", "fennel", "hy", "gforth",
+    "bb", "qjs", "mlr", "maxima", "stap", "dtrace", "lilypond", "newlisp", "factor", "nim", "m4",
+];
 
 static LISTS: LazyLock<HashMap<&'static str, Vec<String>>> = LazyLock::new(|| {
     let mut lists: HashMap<_, Vec<String>> = HashMap::new();
@@ -35,7 +38,7 @@ pub fn is_interpreter(program: &str) -> bool {
     let versioned = |name: &str| {
         program.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
     };
-    INTERPRETERS.split_whitespace().any(|name| name == program)
+    INTERPRETERS.contains(&program)
         || versioned("python")
         || versioned("pypy")
         || versioned("ruby")

@@ -6,7 +6,7 @@ use crate::class::Class;
 use serde_json::Value;
 
 use super::places::{self, Setting, Spot};
-use super::{code, files, sql, table, variables};
+use super::{code, files, general, sql, table, variables};
 use crate::aliases;
 use crate::reader::{self, Reading, Simple};
 
@@ -181,6 +181,7 @@ impl Seen<'_> {
         for class in table::classes_of(program, arguments) {
             self.note_class(class, &simple.plain);
         }
+        general::note(self, simple, program, arguments);
         files::note(self, simple, program, arguments);
         self.code(simple, program, arguments);
         sql::note(self, simple, program, arguments);
@@ -350,6 +351,13 @@ impl Seen<'_> {
         let run = own.chain(arguments.iter().filter(|_| by_shell)).filter_map(|word| self.path(simple, word));
         let texts: Vec<&String> = run.filter_map(|path| earlier.scripts.get(&path)).collect();
         texts.into_iter().for_each(|text| self.ran_script(text, simple));
+    }
+
+    /// A text that may be a command which a program runs.
+    pub(super) fn may_run(&mut self, text: &str, simple: &Simple) {
+        if self.depth < MAX_WRITTEN {
+            self.ran_script(text, simple);
+        }
     }
 
     fn ran_script(&mut self, text: &str, simple: &Simple) {

@@ -98,7 +98,8 @@ impl Seen<'_> {
         let takes_input = RUNNERS.contains(&program) && arguments.iter().any(|word| word == "-")
             || program == "docker" && arguments.iter().any(|word| matches!(word.as_str(), "load" | "import"))
             || matches!(program, "vim" | "nvim" | "vi") && has_flag(&["-S", "-u"], arguments)
-            || matches!(program, "at" | "batch" | "patch" | "psql" | "mysql" | "crontab");
+            || matches!(program, "at" | "batch" | "patch" | "psql" | "mysql" | "crontab")
+            || program == "parallel" && arguments.iter().all(|word| word.starts_with('-'));
         if from_network && (interprets && !own_code || takes_input) {
             self.note("runs(downloaded)", &simple.plain);
         }
@@ -124,7 +125,10 @@ impl Seen<'_> {
         let unpacked = self.unpacked
             && (simple.path.starts_with("./")
                 || interprets && arguments.iter().any(|word| word.ends_with(".sh")));
-        let given = match (interprets, RUNNERS.contains(&program)) {
+        let installs = arguments
+            .first()
+            .is_some_and(|word| matches!(word.as_str(), "install" | "add" | "load" | "import"));
+        let given = match (interprets, installs || RUNNERS.contains(&program)) {
             (true, _) => scripts_among(arguments),
             (false, true) => arguments,
             (false, false) => &[],

@@ -25,6 +25,10 @@ const CLIENTS: &[&str] = &[
     "impala-shell",
     "beeline",
     "wrangler",
+    "db2",
+    "isql",
+    "rman",
+    "turso",
 ];
 const LOSES: &[&str] = &[
     "drop table",
@@ -41,7 +45,18 @@ const LOSES: &[&str] = &[
     "drop trigger",
     "truncate ",
     "drop materialized",
+    "delete noprompt",
+    "delete backup",
 ];
+/// Statements that switch a protection off, or end what others do.
+const WEAKENS: &[&str] = &[
+    "disable row level security",
+    "no force row level",
+    "disable trigger",
+    "set ssl = off",
+    "set general_log",
+];
+const STOPS: &[&str] = &["pg_terminate_backend", "pg_cancel_backend", "kill connection"];
 
 /// Statements with which a server runs programs, or reads and writes files.
 const RUNS: &[&str] =
@@ -70,6 +85,12 @@ pub(super) fn note(seen: &mut Seen<'_>, simple: &Simple, program: &str, argument
             }
             if GAINS.iter().any(|words| statement.contains(words)) {
                 seen.note("gains(privilege)", statement.trim());
+            }
+            if WEAKENS.iter().any(|words| statement.contains(words)) {
+                seen.note("weakens(protection)", statement.trim());
+            }
+            if STOPS.iter().any(|words| statement.contains(words)) {
+                seen.note("stops(services)", statement.trim());
             }
             if loses(statement.trim()) {
                 seen.note("loses(data)", statement.trim());

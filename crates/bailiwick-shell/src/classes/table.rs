@@ -74,6 +74,13 @@ pub(crate) fn has_classes(program: &str, arguments: &[String]) -> bool {
     classes_of(program, arguments).next().is_some()
 }
 
+/// Whether the table has a line of a class for a program.
+pub(super) fn judges(class: &str, program: &str) -> bool {
+    lines_named(program)
+        .iter()
+        .any(|line| SECTIONS.get(line.section).is_some_and(|section| *section == class))
+}
+
 /// Whether anything is known of a program.
 pub(crate) fn is_known_program(name: &str) -> bool {
     !lines_named(name).is_empty()

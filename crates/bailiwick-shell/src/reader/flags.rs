@@ -1,5 +1,7 @@
 //! Flags in one spelling: long ones short, short ones merged, every order tried.
 
+use std::borrow::Cow;
+
 use super::Simple;
 
 /// How many short flags are put in every order, each selection of them; more are only tried in pairs.
@@ -56,26 +58,39 @@ const SINGLE_DASH: &[&str] =
 
 /// A command with its texts.
 pub(super) fn simple(words: Vec<String>, writes: Vec<String>) -> Simple {
-    let redirected: String = writes.iter().map(|file| format!(" > {}", shown(file))).collect();
-    let line: Vec<String> = words.iter().map(|word| shown(word)).collect();
-    let plain = (line.join(" ") + &redirected).trim_start().to_owned();
-    let mut variants = variants(&words);
-    variants.iter_mut().for_each(|variant| *variant += &redirected);
+    let mut redirected = String::new();
+    for file in &writes {
+        redirected += " > ";
+        redirected += &shown(file);
+    }
+    let mut plain = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            plain.push(' ');
+        }
+        plain += &shown(word);
+    }
+    plain += &redirected;
+    if plain.starts_with(char::is_whitespace) {
+        plain = plain.trim_start().to_owned();
+    }
+    let mut variants = variants(&words, &redirected);
     variants.retain(|variant| *variant != plain);
     Simple { words, writes, plain, variants, ..Simple::default() }
 }
 
 /// A word as one: quoted when it is not plain.
-pub(super) fn shown(word: &str) -> String {
+fn shown(word: &str) -> Cow<'_, str> {
     let plain =
         |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | ';' | '|' | '&' | '<' | '>' | '(' | ')');
     if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
+        return Cow::Borrowed(word);
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
-fn variants(words: &[String]) -> Vec<String> {
+/// The command's other spellings, each with what it is redirected into.
+fn variants(words: &[String], redirected: &str) -> Vec<String> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     if SINGLE_DASH.contains(&program.as_str()) {
         return Vec::new();
@@ -101,10 +116,25 @@ fn variants(words: &[String]) -> Vec<String> {
     }
     let mut head = program.clone();
     if WITH_SUBCOMMAND.contains(&program.as_str()) && !rest.is_empty() {
-        head = format!("{head} {}", rest.remove(0));
+        head.push(' ');
+        head += &rest.remove(0);
     }
-    let tail: String = rest.iter().chain(&long).map(|word| format!(" {word}")).collect();
-    orders(&flags).iter().map(|order| format!("{head}{order}{tail}")).collect()
+    let mut tail = String::new();
+    for word in rest.iter().chain(&long) {
+        tail.push(' ');
+        tail += word;
+    }
+    tail += redirected;
+    let written = |order: &String| {
+        let mut line = String::with_capacity(head.len() + order.len() + tail.len() + 2);
+        line += &head;
+        if !order.is_empty() {
+            line += " -";
+            line += order;
+        }
+        line + &tail
+    };
+    orders(&flags).iter().rev().map(written).collect()
 }
 
 fn is_cluster(letters: &str) -> bool {
@@ -131,24 +161,26 @@ fn distinct(program: &str, flags: Vec<char>) -> Vec<char> {
     distinct
 }
 
-/// ` -rf`, ` -fr`, ` -r`, ` -f`: the flags merged in every order, and every selection of them.
+/// `f`, `r`, `fr`, `rf`: the flags merged in every order, and every selection of them; the whole of them last.
 fn orders(flags: &[char]) -> Vec<String> {
     let most = if flags.len() <= ALL_ORDERS { flags.len() } else { 2 };
     let mut made = vec![String::new()];
-    let mut grown = vec![String::new()];
+    let mut from = 0;
     for _ in 0..most {
-        grown = grown
-            .iter()
-            .flat_map(|order| {
-                flags.iter().filter(|flag| !order.contains(**flag)).map(move |flag| format!("{order}{flag}"))
-            })
-            .collect();
-        made.extend(grown.iter().cloned());
+        let grown = made.len();
+        for at in from..grown {
+            for flag in flags {
+                let shorter = made.get(at).filter(|order| !order.contains(*flag));
+                if let Some(mut order) = shorter.cloned() {
+                    order.push(*flag);
+                    made.push(order);
+                }
+            }
+        }
+        from = grown;
     }
     if flags.len() > ALL_ORDERS {
         made.push(flags.iter().collect());
     }
-    // The whole of them first: that is how the command reads.
-    made.reverse();
-    made.into_iter().map(|order| if order.is_empty() { order } else { format!(" -{order}") }).collect()
+    made
 }

@@ -115,23 +115,23 @@ impl Reader {
         let mut step = Step::Done;
         for runner in runners_of(program) {
             match runner.way {
-                Way::Rest => step = unwrapped(program, &runner, arguments),
-                Way::Flag => self.flag_values(&runner, arguments, depth, context),
+                Way::Rest => step = unwrapped(program, runner, arguments),
+                Way::Flag => self.flag_values(runner, arguments, depth, context),
                 Way::Text => {
-                    let rest = behind(&runner, arguments);
+                    let rest = behind(runner, arguments);
                     if !rest.is_empty() {
                         self.joined(rest, depth, context);
                     }
                 }
                 Way::Texts => {
-                    for field in following(&runner, arguments).iter().filter(|field| field.text.contains(' '))
+                    for field in following(runner, arguments).iter().filter(|field| field.text.contains(' '))
                     {
                         self.inner_text(field, depth, context);
                     }
                 }
-                Way::Search => self.searched(following(&runner, arguments), depth, context),
-                Way::Key => self.settings(&runner, arguments, depth, context),
-                Way::Line => self.lines(&runner, arguments, depth, context),
+                Way::Search => self.searched(following(runner, arguments), depth, context),
+                Way::Key => self.settings(runner, arguments, depth, context),
+                Way::Line => self.lines(runner, arguments, depth, context),
                 Way::Values => self.named_texts(program, arguments, depth),
                 Way::Input => {
                     if let Some(text) = &context.input {

@@ -63,6 +63,7 @@ impl Refused {
     fn from_observation(seen: &Observation) -> Option<Self> {
         let (code, verb, path, line) = match seen {
             Observation::SocketRefused(path) => return Some(Self::socket(path.as_deref())),
+            Observation::SocketUnmade => return Some(Self::socket(None)),
             Observation::ProgramRefused(path) => {
                 (DenialCode::ExecNotGranted, "tried to start", path, "exec:spawn")
             }

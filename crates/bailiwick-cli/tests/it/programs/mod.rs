@@ -14,7 +14,7 @@ use rows::{Row, rows};
 use stage::{Host, Stage};
 
 /// Programs that refuse to be run by root by themselves.
-const NOT_AS_ROOT: [&str; 1] = ["chromium"];
+const NOT_AS_ROOT: [&str; 2] = ["chromium", "chromium, the whole browser in its own sandbox"];
 
 /// Everyone who runs them here.
 fn users() -> &'static [User] {

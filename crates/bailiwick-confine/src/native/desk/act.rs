@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::path::DecInt;
 
 use super::call::{Call, Named};
-use super::spot::{Judged, Spot, descriptor_of, directory_path};
+use super::spot::{Judged, Spot, descriptor_of, is_empty, kind_at, path_now};
 use super::text::{Text, lies_in};
 use super::{Desk, Identity, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
@@ -160,8 +160,7 @@ impl Desk<'_> {
 
     /// Whether an entry is free in the directory that it was judged in, whatever that is called now.
     fn is_still_free(&self, spot: &Spot<'_>) -> bool {
-        let now = directory_path(spot.parent.as_fd());
-        if now.is_ok_and(|now| now.as_bytes() == spot.inside.as_bytes()) {
+        if path_now(spot).is_ok_and(|now| now.as_bytes() == spot.inside.as_bytes()) {
             return true;
         }
         let again = self.spot_from(spot.parent.as_fd(), spot.name.as_bytes());
@@ -170,11 +169,13 @@ impl Desk<'_> {
 
     fn make_directory(&mut self, asked: &TrappedCall, what: &Named, mode: u32) -> Result<Turn, Turn> {
         let spot = self.spot_or_turn(asked, what)?;
-        if kind_at(&spot).is_some() {
-            return Ok(Errno::EXIST.into());
-        }
         let fresh = self.is_fresh_repository(&spot);
-        if (self.judge(&spot) == Judged::Refused && !fresh) || self.completes_repository(&spot) {
+        let refused = self.weigh(spot.real.as_bytes()) == Judged::Refused && !fresh;
+        if refused || self.completes_repository(&spot) {
+            if kind_at(&spot).is_some() {
+                return Ok(Errno::EXIST.into()); // nothing is made, so there is nothing to tell
+            }
+            self.judge(&spot);
             return Ok(REFUSED);
         }
         self.ensure_waiting(asked)?;
@@ -393,6 +394,9 @@ impl Desk<'_> {
 
     fn open_at(&self, asked: &TrappedCall, at: &Spot<'_>, flags: OFlags, mode: u32) -> Result<Opened, Errno> {
         let name = at.name.as_c()?;
+        if let Some(turn) = self.open_new(asked, at, flags, mode)? {
+            return Ok(Opened::Turn(turn));
+        }
         let reads_only = flags & OFlags::ACCMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
         let found = kind_at(at);
@@ -433,6 +437,42 @@ impl Desk<'_> {
             }
             (Err(errno), _) => Turn::Answer(Err(errno)),
         }))
+    }
+
+    /// Makes a file that is written to, without looking first whether there is one: most are new. `None` where that has
+    /// to be looked at.
+    ///
+    /// What this very call has made is a plain file, so that its opening waits for nothing.
+    fn open_new(
+        &self,
+        asked: &TrappedCall,
+        at: &Spot<'_>,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Option<Turn>, Errno> {
+        let reads_only = flags & OFlags::ACCMODE == OFlags::RDONLY;
+        let is_odd = !flags.contains(OFlags::CREATE) || flags.contains(OFlags::DIRECTORY) || at.slash;
+        if is_odd
+            || reads_only
+            || self.weigh(at.real.as_bytes()) == Judged::Refused
+            || self.completes_repository(at)
+        {
+            return Ok(None);
+        }
+        self.ensure_waiting(asked)?;
+        let here = ((passed_on(flags) - OFlags::NONBLOCK) | OFlags::EXCL) | (flags & OFlags::NONBLOCK);
+        let (name, wanted) = (at.name.as_c()?, Mode::from_raw_mode(mode & 0o7777));
+        let made =
+            self.with_mask(asked, || openat2(&at.parent, name, here, wanted, ResolveFlags::NO_SYMLINKS));
+        Ok(match made {
+            Ok(file) => {
+                let close_on_exec = flags.contains(OFlags::CLOEXEC);
+                let given = Turn::Descriptor { file, close_on_exec };
+                Some(self.keep_made(at, AtFlags::empty()).map_or(REFUSED, |()| given))
+            }
+            Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => None,
+            Err(errno) => Some(Turn::Answer(Err(errno))),
+        })
     }
 
     /// Opens a file anew that a caller names by its own descriptor.
@@ -532,27 +572,6 @@ enum Opened {
     Turn(Turn),
     /// A link, and where it leads.
     Link(Text),
-}
-
-/// What an entry is; `None` if it is not there.
-fn kind_at(spot: &Spot<'_>) -> Option<FileType> {
-    let found = statat(&spot.parent, spot.name.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(FileType::from_raw_mode(found.st_mode))
-}
-
-/// Whether a directory holds nothing; no if that cannot be seen.
-fn is_empty(spot: &Spot<'_>) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = spot.name.as_c().and_then(|name| openat(&spot.parent, name, flags, Mode::empty()));
-    let Ok(directory) = opened else { return false };
-    let mut room = [std::mem::MaybeUninit::uninit(); 1024];
-    let mut entries = rustix::fs::RawDir::new(&directory, &mut room);
-    while let Some(entry) = entries.next() {
-        if !entry.is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b"..")) {
-            return false;
-        }
-    }
-    true
 }
 
 fn is_read_only(file: &OwnedFd) -> bool {

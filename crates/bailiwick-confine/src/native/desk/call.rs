@@ -137,7 +137,7 @@ impl Call {
             libc::SYS_mknodat => Self::MakeNode { what: named(a, b)?, mode: low(c), device: d & 0xffff_ffff },
             libc::SYS_symlinkat => Self::MakeLink { text: read_text(asked, a)?, what: named(b, c)? },
             libc::SYS_linkat => Self::Link { from: named(a, b)?, to: named(c, d)?, flags: at_flags(e) },
-            libc::SYS_renameat2 => Self::Rename { from: named(a, b)?, to: named(c, d)?, flags: low(e) },
+            libc::SYS_renameat2 => Self::rename(asked, [a, b], [c, d], low(e))?,
             libc::SYS_unlinkat => Self::Remove { what: named(a, b)?, flags: at_flags(c) },
             libc::SYS_truncate => Self::Truncate { what: named(CWD, a)?, length: b },
             libc::SYS_fchmodat => Self::ChangeMode { what: named(a, b)?, mode: low(c), flags: at_flags(0) },
@@ -160,6 +160,11 @@ impl Call {
         }))
     }
 
+    fn rename(asked: &TrappedCall, from: [u64; 2], to: [u64; 2], flags: u32) -> Result<Self, Errno> {
+        let [from, to] = read_both(asked, from, to)?;
+        Ok(Self::Rename { from, to, flags })
+    }
+
     /// The calls that only older architectures have.
     #[cfg(target_arch = "x86_64")]
     fn read_older(asked: &TrappedCall) -> Result<Option<Self>, Errno> {
@@ -172,10 +177,8 @@ impl Call {
             libc::SYS_mknod => Self::MakeNode { what: here(a)?, mode: low(b), device: c & 0xffff_ffff },
             libc::SYS_symlink => Self::MakeLink { text: read_text(asked, a)?, what: here(b)? },
             libc::SYS_link => Self::Link { from: here(a)?, to: here(b)?, flags: AtFlags::empty() },
-            libc::SYS_rename => Self::Rename { from: here(a)?, to: here(b)?, flags: 0 },
-            libc::SYS_renameat => {
-                Self::Rename { from: read_named(asked, a, b)?, to: read_named(asked, c, d)?, flags: 0 }
-            }
+            libc::SYS_rename => Self::rename(asked, [CWD, a], [CWD, b], 0)?,
+            libc::SYS_renameat => Self::rename(asked, [a, b], [c, d], 0)?,
             libc::SYS_unlink => Self::Remove { what: here(a)?, flags: AtFlags::empty() },
             libc::SYS_rmdir => Self::Remove { what: here(a)?, flags: at_flags(REMOVE_DIRECTORY) },
             libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink => {
@@ -190,12 +193,29 @@ impl Call {
     fn read_older(asked: &TrappedCall) -> Result<Option<Self>, Errno> {
         let [a, b, c, d, ..] = asked.arguments;
         Ok(match libc::c_long::from(asked.number) {
-            libc::SYS_renameat => {
-                Some(Self::Rename { from: read_named(asked, a, b)?, to: read_named(asked, c, d)?, flags: 0 })
-            }
+            libc::SYS_renameat => Some(Self::rename(asked, [a, b], [c, d], 0)?),
             _ => None,
         })
     }
+}
+
+/// Two paths, in one call of the kernel where both are short.
+fn read_both(asked: &TrappedCall, from: [u64; 2], to: [u64; 2]) -> Result<[Named; 2], Errno> {
+    let ([from_at, from], [to_at, to]) = (from, to);
+    let (mut first, mut second) = (Text::new(), Text::new());
+    let mut ends = [None, None];
+    first.fill(|first_room| {
+        second.fill(|second_room| {
+            ends = notify::read_two_strings(asked.thread, [from, to], [first_room, second_room]);
+            Ok(ends[1].unwrap_or_default())
+        })?;
+        Ok(ends[0].unwrap_or_default())
+    })?;
+    let [first_end, second_end] = ends;
+    let from = if first_end.is_some() { first } else { read_text(asked, from)? };
+    let to = if second_end.is_some() { second } else { read_text(asked, to)? };
+    let named = |at: u64, path: Text| Named { at: low(at).cast_signed(), path };
+    Ok([named(from_at, from), named(to_at, to)])
 }
 
 fn read_named(asked: &TrappedCall, at: u64, path: u64) -> Result<Named, Errno> {

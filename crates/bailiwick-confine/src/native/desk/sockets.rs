@@ -23,7 +23,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, bind, connect, sockopt};
 use rustix::path::DecInt;
 
 use super::call::{Addressed, Named};
-use super::spot::{Spot, descriptor_of};
+use super::spot::{Spot, descriptor_of, work_in};
 use super::text::{Text, lies_in, split};
 use super::{Desk, Pending, Turn, Waiting};
 use crate::native::guarded::PRIVATE;
@@ -80,9 +80,9 @@ impl Desk<'_> {
         }
         let bound = self.ensure_waiting(asked).and_then(|()| {
             self.with_mask(asked, || {
-                rustix::process::fchdir(&spot.parent)?;
+                work_in(spot.parent.as_fd())?;
                 let bound = bind_here(&socket, &spot);
-                rustix::process::fchdir(&self.root)?;
+                work_in(self.root.as_fd())?;
                 bound
             })
         });

@@ -1,6 +1,7 @@
 //! Where a call leads: the directory, opened, and the last component in it; and whether that name runs code later.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bailiwick_layout::weakened;
 use bailiwick_policy::run_later::{self, Ground, Role};
@@ -29,6 +30,8 @@ pub(super) struct Spot<'a> {
     pub(super) real: Text,
     /// Whether the caller wants a directory there.
     pub(super) slash: bool,
+    /// When this process came to work in the directory.
+    since: u64,
 }
 
 /// What may be done to an entry.
@@ -98,7 +101,8 @@ impl<'a> Desk<'a> {
         let inside = directory_path(parent.as_fd()).ok()?;
         let tree = self.guarded.tree_around(inside.as_bytes())?;
         let real = real_path(tree, &inside, name)?;
-        Some(Spot { tree, parent, name: Text::from_bytes(name).ok()?, inside, real, slash })
+        let since = MOVES.load(Ordering::Relaxed);
+        Some(Spot { tree, parent, name: Text::from_bytes(name).ok()?, inside, real, slash, since })
     }
 
     /// The spots of both paths of a call. Where both name the same directory in the same words it is looked for once.
@@ -115,7 +119,7 @@ impl<'a> Desk<'a> {
             let real = real_path(old.tree, &old.inside, new.name)?;
             let inside = Text::from_bytes(old.inside.as_bytes()).ok()?;
             let name = Text::from_bytes(new.name).ok()?;
-            Some(Spot { tree: old.tree, parent, name, inside, real, slash: new.slash })
+            Some(Spot { tree: old.tree, parent, name, inside, real, slash: new.slash, since: old.since })
         };
         let new = match split(to.path.as_bytes()).and_then(beside) {
             Some(new) => new,
@@ -173,6 +177,15 @@ impl<'a> Desk<'a> {
 
     /// The same by its path on the host.
     pub(super) fn judge_path(&self, real: &[u8]) -> Judged {
+        let judged = self.weigh(real);
+        if judged == Judged::Refused && !self.guarded.is_closed(real) {
+            self.tell_protected(real);
+        }
+        judged
+    }
+
+    /// The same, of which no one is told.
+    pub(super) fn weigh(&self, real: &[u8]) -> Judged {
         if weakened::NAMES || lies_in(real, PRIVATE) {
             return Judged::Free;
         }
@@ -183,10 +196,7 @@ impl<'a> Desk<'a> {
             Role::Free => Judged::Free,
             Role::OnTheWay => Judged::OnTheWay,
             Role::Protected if self.guarded.is_lifted(real) || self.is_fresh(real) => Judged::Free,
-            Role::Protected => {
-                self.tell_protected(real);
-                Judged::Refused
-            }
+            Role::Protected => Judged::Refused,
         }
     }
 
@@ -257,13 +267,36 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Where an open directory is inside the sandbox. This process works there from now on: asking for its own working directory
-/// takes a third of what asking `/proc` for the path of a descriptor does. It uses no path relative to that.
-pub(super) fn directory_path(directory: BorrowedFd<'_>) -> Result<Text, Errno> {
-    rustix::process::fchdir(directory)?;
+/// How often this process went to work in another directory. It has one thread.
+static MOVES: AtomicU64 = AtomicU64::new(0);
+
+/// Works in a directory from now on. No path is relative to that.
+pub(super) fn work_in(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    MOVES.fetch_add(1, Ordering::Relaxed);
+    rustix::process::fchdir(directory)
+}
+
+/// Where an open directory is inside the sandbox: asking for the own working directory takes a third of what asking
+/// `/proc` for the path of a descriptor does.
+fn directory_path(directory: BorrowedFd<'_>) -> Result<Text, Errno> {
+    work_in(directory)?;
+    working_path()
+}
+
+fn working_path() -> Result<Text, Errno> {
     let mut text = Text::new();
     text.fill(here::path)?;
     Ok(text)
+}
+
+/// Where the directory of an entry is now.
+pub(super) fn path_now(spot: &Spot<'_>) -> Result<Text, Errno> {
+    // Mostly this process still works there.
+    if MOVES.load(Ordering::Relaxed) == spot.since {
+        working_path()
+    } else {
+        directory_path(spot.parent.as_fd())
+    }
 }
 
 /// Where an entry of a directory is on the host.
@@ -281,6 +314,28 @@ fn directory(base: BorrowedFd<'_>, path: &[u8], resolve: ResolveFlags) -> Result
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let path = Text::from_bytes(if path.is_empty() { b"." } else { path })?;
     openat2(base, path.as_c()?, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// What an entry is; `None` if it is not there.
+pub(super) fn kind_at(spot: &Spot<'_>) -> Option<FileType> {
+    let found = statat(&spot.parent, spot.name.as_c().ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
+
+/// Whether a directory holds nothing; no if that cannot be seen.
+pub(super) fn is_empty(spot: &Spot<'_>) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened =
+        spot.name.as_c().and_then(|name| rustix::fs::openat(&spot.parent, name, flags, Mode::empty()));
+    let Ok(directory) = opened else { return false };
+    let mut room = [std::mem::MaybeUninit::uninit(); 1024];
+    let mut entries = rustix::fs::RawDir::new(&directory, &mut room);
+    while let Some(entry) = entries.next() {
+        if !entry.is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b"..")) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Another thread's descriptor, duplicated.

@@ -83,6 +83,14 @@ impl<'a> Teller<'a> {
     }
 }
 
+/// Whether a Unix socket is one that the C library makes to ask a service, or to log, and does without.
+fn may_be_optional(asked: &TrappedCall) -> bool {
+    const FLAGS: u64 = (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK).cast_unsigned() as u64;
+    const STREAM: u64 = libc::SOCK_STREAM.cast_unsigned() as u64;
+    let [_, kind, ..] = asked.arguments;
+    kind & 0xf != STREAM || kind & FLAGS == FLAGS
+}
+
 /// A packet: what it is about, the error, and the rest.
 fn filled<'p>(packet: &'p mut [u8; 4098], kind: u8, errno: i32, bytes: &[u8]) -> Option<&'p [u8]> {
     let length = bytes.len() + 2;
@@ -105,7 +113,8 @@ impl Desk<'_> {
         let _ = match call {
             Call::Execute { what, arguments } => self.tell_program(teller, asked, what, *arguments),
             Call::Socket => {
-                teller.send_once(Seen::Socket, Errno::PERM.raw_os_error(), &[]);
+                let sure: &[u8] = if may_be_optional(asked) { &[] } else { b"sure" };
+                teller.send_once(Seen::Socket, Errno::PERM.raw_os_error(), sure);
                 Ok(())
             }
             Call::Namespace => {

@@ -98,7 +98,8 @@ pub(in super::super) fn watched(
     notes.extend(unreached_addresses(seen, plan));
     notes.extend(namespaces(seen));
     // The C library asks a local service for names, and goes on without: a socket explains what nothing else does.
-    if notes.is_empty() && seen.iter().any(|one| matches!(one, Observation::SocketRefused(None))) {
+    let unmade = seen.iter().any(|one| *one == Observation::SocketUnmade);
+    if unmade || notes.is_empty() && seen.iter().any(|one| matches!(one, Observation::SocketRefused(None))) {
         notes.push(SOCKETS.to_owned());
     }
     notes
@@ -290,6 +291,7 @@ fn wanted_file(one: &Observation) -> Option<(&PathBuf, bool)> {
         | Observation::Connecting(_)
         | Observation::MakeRefused(_)
         | Observation::SocketRefused(_)
+        | Observation::SocketUnmade
         | Observation::NamespaceRefused(_)
         | Observation::NameRefused(_) => None,
     }
