@@ -110,6 +110,7 @@ fn main() -> Result<(), Fault> {
 
 /// Compiles it for programs of the machine that this is built on, whatever C library the crate itself is linked with; an empty
 /// file where that machine has another processor or no linker.
+#[expect(clippy::disallowed_methods, reason = "what cargo tells build scripts is no fact of the host")]
 fn getenv_hook(to: &Path) -> Result<(), Fault> {
     const SOURCE: &str = "src/sys/getenv_hook.rs";
     println!("cargo::rerun-if-changed={SOURCE}");

@@ -26,6 +26,7 @@ pub(crate) enum Command {
 
 /// What `bailiwick-serve` does.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub(crate) enum ServeCommand {
     Demo(Demo),
     Serve(Serve),
@@ -34,7 +35,6 @@ pub(crate) enum ServeCommand {
 }
 
 /// What became of a line.
-#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub(crate) enum Read<C> {
     /// It is a command of this program.
     Here(C, ColorChoice),
