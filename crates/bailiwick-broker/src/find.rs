@@ -12,10 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// What forms are written with, besides letters, digits and marks of a text itself.
-const MARKS_OF_FORMS: &[u8] = b"+/-_%\\";
-/// The same for a text with marks that are written otherwise somewhere.
-const MARKS_OF_MARKS: &[u8] = b"&#;";
+/// What forms are written with, besides letters, digits and marks of a text itself. The same for every text: base64 has marks that
+/// are written otherwise somewhere for some texts alone, and which ones these are is not told.
+const MARKS_OF_FORMS: &[u8] = b"+/-_%\\&#;";
 /// How many bytes a form has for one of a text at most: base64 of which each character is escaped as JSON does.
 const LONGEST_SPELLING: usize = 9;
 
@@ -76,8 +75,7 @@ impl Finder {
         let mut finder = Self { states, starts, begun, marks: [false; 256], longest: 0 };
         for (number, text) in texts.into_iter().enumerate().filter(|(_, text)| !text.is_empty()) {
             finder.longest = finder.longest.max((text.len() + 2) * LONGEST_SPELLING);
-            let more = if text.iter().any(|byte| is_escaped(*byte)) { MARKS_OF_MARKS } else { &[] };
-            for byte in text.iter().chain(MARKS_OF_FORMS).chain(more) {
+            for byte in text.iter().chain(MARKS_OF_FORMS) {
                 if let Some(mark) = finder.marks.get_mut(usize::from(*byte)) {
                     *mark = !byte.is_ascii_alphanumeric();
                 }

@@ -2,7 +2,6 @@
 //!
 //! An ability that is missing says why and what a person can do about it. Probes leave nothing behind.
 
-mod places;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +25,7 @@ use crate::sys::before_exec::before_exec;
 use crate::sys::probe::{NAMESPACES, in_child, unshare};
 use crate::sys::{notify, seccomp};
 
-pub use places::{Unseen, located, located_to_mount, with_locked, with_own};
+pub use bailiwick_layout::places::{Unseen, located, located_to_mount, with_locked, with_own};
 
 /// What was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]

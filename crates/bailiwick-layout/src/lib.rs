@@ -15,6 +15,7 @@ pub mod fault;
 pub mod grants;
 pub mod ground;
 pub mod layout;
+pub mod places;
 pub mod programs;
 pub mod protected;
 pub mod refusal;
