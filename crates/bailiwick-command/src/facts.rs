@@ -277,9 +277,14 @@ pub fn here() -> std::io::Result<PathBuf> {
     std::env::current_dir()
 }
 
+/// Where this program lies.
+pub fn this_program() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
 /// Where `bailiwick` lies: this program, or the one that started this companion.
 pub fn own_program() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let own = this_program()?;
     let is_companion =
         own.file_stem().is_some_and(|name| COMPANIONS.iter().any(|companion| name == *companion));
     Some(if is_companion { beside(&own, BAILIWICK) } else { own })

@@ -43,8 +43,8 @@ mod tests {
             let manifest = Manifest::parse(text).unwrap_or_else(|findings| panic!("{name}: {findings}"));
             assert_eq!(manifest.name(), *name);
             let package = manifest.package().unwrap_or_else(|| panic!("{name} names no package"));
-            // A test of the command runs each behind its manifest; one is listed by it and not more.
-            assert_eq!(package.verified.is_empty(), *name == "playwright", "{name}");
+            // A test of the command runs each behind its manifest.
+            assert!(!package.verified.is_empty(), "{name}");
             assert!(!package.install_scripts, "{name}");
             let identity = package.identity.as_deref().unwrap();
             assert_eq!(shipped_manifest(identity), Some((*name, *text)));

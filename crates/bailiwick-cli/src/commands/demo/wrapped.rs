@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bailiwick_command::facts;
 use bailiwick_command::packages::host;
 use bailiwick_command::render::{escape, style};
+use bailiwick_command::{companion, facts};
 use bailiwick_store::{
     InstalledServer, ResolveOptions, ServerCommand, Store, shipped_manifest, split_command,
 };
@@ -92,8 +92,11 @@ fn real_server(notes: &Path) -> Option<ShownServer> {
 }
 
 fn own_server(secret: &Path) -> anyhow::Result<ShownServer> {
-    let program = facts::own_program().context("our own path is not known")?;
-    let command = vec![program.into(), "demo".into(), "--as-server".into(), secret.into()];
+    // This companion itself: `bailiwick` would have to start it, and what is wrapped starts nothing.
+    let program = facts::this_program().context("our own path is not known")?;
+    let version = [companion::FOR, companion::VERSION].map(OsString::from);
+    let server = ["demo".into(), "--as-server".into(), secret.into()];
+    let command = [program.into()].into_iter().chain(version).chain(server).collect();
     let what = "a small one of our own, since no other is here".to_owned();
     Ok(ShownServer { what, command, is_ours: true })
 }

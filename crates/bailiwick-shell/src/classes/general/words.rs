@@ -1,5 +1,11 @@
 //! Verbs, flags and names by which commands of any program are judged.
 
+/// Programs whose input is text for their output and nothing else.
+#[rustfmt::skip]
+pub(super) const PASS_ON: &[&str] = &[
+    "cat", "head", "tail", "sort", "uniq", "wc", "nl", "tr", "cut", "column", "fold", "fmt", "paste", "tac", "rev", "less", "more",
+    "base64", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "jq", "yq", "diff", "cmp", "comm", "expand", "iconv",
+];
 /// Programs whose subcommands, targets and test names are a project's own affair.
 #[rustfmt::skip]
 pub(super) const DEVELOPERS: &[&str] = &[
