@@ -41,7 +41,9 @@ class World:
         self.directories = {}
         for directory in (self.project, self.events, self.bin):
             os.makedirs(directory)
-        os.link(program, self.bailiwick) if same_device(program, self.bin) else shutil.copy(program, self.bailiwick)
+        for companion in ("", "-admin", "-serve"):
+            there, here = program + companion, self.bailiwick + companion
+            os.link(there, here) if same_device(there, self.bin) else shutil.copy(there, here)
         self.path = f"{self.bin}:{os.path.join(cache, 'node', 'node_modules', '.bin')}:{PATH}"
 
     def environment(self):
