@@ -1,8 +1,8 @@
 //! The built-in guard: a call must not change what holds it.
 //!
-//! Refused whatever the rules say: running `bailiwick approve|deny|trust|pins|install|guard init`, naming the state
-//! directory at all, and anything but reading the guardrails file, the scripts it names, the settings that hold
-//! agents' hooks, and their directories.
+//! Refused whatever the rules say: running `bailiwick approve|deny|trust|pins|install|guard init`, or a companion such as
+//! `bailiwick-admin` by itself, naming the state directory at all, and anything but reading the guardrails file, the scripts it
+//! names, the settings that hold agents' hooks, and their directories.
 //!
 //! Names are followed through directories, variables, functions, substitutions and quotes as far as the shell's reader
 //! follows them. This reads arguments; for an agent that is not sandboxed it is advisory. Residual: a program that
@@ -150,6 +150,9 @@ impl Protected {
     fn command(&self, command: &Simple, here: &Path) -> Option<String> {
         let program = command.words.first().map(String::as_str).unwrap_or_default();
         let words: Vec<&str> = command.words.iter().skip(1).map(String::as_str).collect();
+        if program.starts_with("bailiwick-") {
+            return Some(format!("`{program}` is started by `bailiwick`, never by a tool"));
+        }
         if program == "bailiwick" {
             let plain: Vec<&str> = words.iter().filter(|word| !word.starts_with('-')).copied().collect();
             let personal = match plain[..] {

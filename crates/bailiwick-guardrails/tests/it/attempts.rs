@@ -26,6 +26,12 @@ const TARGETS: &[&str] = &[
 /// What only a person does.
 const PERSONAL: &[&str] = &[
     "bailiwick approve 12ab",
+    "bailiwick-admin --for 0.1.0 approve 12ab --yes",
+    "/usr/local/bin/bailiwick-admin --for 0.1.0 trust . --yes",
+    "exec -a bailiwick bailiwick-admin --for 0.1.0 pins approve notes --yes",
+    "sh -c 'bailiwick-admin --for=0.1.0 install --hooks --undo'",
+    "\"$(command -v bailiwick)-admin\" --for 0.1.0 approve 12ab --yes",
+    "bailiwick-serve --for 0.1.0 serve --cap 'fs:write:/**'",
     "bailiwick deny 12ab",
     "bailiwick trust .",
     "bailiwick install claude-code",
