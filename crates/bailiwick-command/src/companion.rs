@@ -56,7 +56,9 @@ pub(crate) fn beside(own: &Path, name: &str) -> PathBuf {
 fn build_command(cargo: &Path, program: &Path) -> Option<Command> {
     let (profile_dir, name) = (program.parent()?, program.file_stem()?);
     let above = profile_dir.parent().filter(|_| profile_dir.join("deps").is_dir())?;
-    let is_target_dir = |dir: &Path| dir.join("CACHEDIR.TAG").is_file();
+    // The first is only in a directory that cargo made itself.
+    let is_target_dir =
+        |dir: &Path| ["CACHEDIR.TAG", ".rustc_info.json"].iter().any(|name| dir.join(name).is_file());
     let (target_dir, triple) = match above.parent() {
         _ if is_target_dir(above) => (above, None),
         Some(target_dir) if is_target_dir(target_dir) => (target_dir, above.file_name()),
@@ -168,5 +170,8 @@ mod tests {
         let cross = "x86_64-unknown-linux-musl";
         assert_eq!(built(&format!("{cross}/release")).unwrap(), format!("{line} release --target {cross}"));
         assert_eq!(built("a/b/c"), None);
+        // One that was there before cargo has no tag.
+        std::fs::rename(dir.path().join("CACHEDIR.TAG"), dir.path().join(".rustc_info.json")).unwrap();
+        assert_eq!(built("debug").unwrap(), format!("{line} dev"));
     }
 }
