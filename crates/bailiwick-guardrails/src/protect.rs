@@ -64,6 +64,9 @@ const READERS: &[&str] = &[
 /// What `git` may do to a protected file: nothing to the file itself.
 const GIT_READERS: &[&str] = &["add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"];
 
+/// The companion that answers calls, trusts and installs.
+const ADMINISTRATION: &str = "bailiwick-admin";
+
 /// As many links as the kernel follows in one path.
 const MAX_LINKS: usize = 40;
 
@@ -172,6 +175,14 @@ impl Protected {
         }
         let reads = READERS.contains(&program)
             || (program == "git" && words.first().is_some_and(|word| GIT_READERS.contains(word)));
+        // Under another name, from code, or by a program that starts others.
+        let builds = ["cargo", "git"].contains(&program);
+        if !reads
+            && !builds
+            && words.iter().copied().chain(command.input.as_deref()).any(names_administration)
+        {
+            return Some(format!("`{ADMINISTRATION}` is started by `bailiwick`, never by a tool"));
+        }
         if code::is_interpreter(program)
             && let Some(reason) = self.named_in_code(command, &words, here)
         {
@@ -349,6 +360,11 @@ fn lexical(path: &Path) -> PathBuf {
         }
     }
     clean
+}
+
+/// Whether a text has the name of that companion as a word of its own.
+fn names_administration(text: &str) -> bool {
+    text.split(|own: char| !own.is_ascii_alphanumeric() && own != '-').any(|word| word == ADMINISTRATION)
 }
 
 #[cfg(test)]
